@@ -1,0 +1,52 @@
+# One object target per layer, one test program per layer. A new source file is picked up by its
+# place in the tree: no list to edit.
+
+find_package(Threads REQUIRED)
+
+# Flags of every target of the project.
+add_library(optima_flags INTERFACE)
+target_compile_options(optima_flags INTERFACE
+  -Wall -Wextra -Wshadow -Wundef -Werror -fno-math-errno -ffp-contract=off
+  $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor -Woverloaded-virtual>
+  $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fno-gnu-unique>)
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+  # The oldest CPU that must run the library; faster code is chosen at run time (kernels/isa.h).
+  target_compile_options(optima_flags INTERFACE -march=x86-64-v2)
+endif()
+target_include_directories(optima_flags INTERFACE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/src
+                                                  ${PROJECT_SOURCE_DIR}/include)
+target_link_libraries(optima_flags INTERFACE Threads::Threads)
+if(OPTIMA_SANITIZE)
+  target_compile_options(optima_flags INTERFACE -fsanitize=${OPTIMA_SANITIZE} -fno-omit-frame-pointer
+                                                -fno-sanitize-recover=all)
+  target_link_options(optima_flags INTERFACE -fsanitize=${OPTIMA_SANITIZE})
+endif()
+
+# optima_layer(NAME [LIBS lib...]): an object target of all .cc files at and below this folder.
+function(optima_layer name)
+  cmake_parse_arguments(arg "" "" "LIBS" ${ARGN})
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
+  add_library(optima_${name} OBJECT ${sources})
+  target_link_libraries(optima_${name} PUBLIC optima_flags PRIVATE ${arg_LIBS})
+  set_property(GLOBAL APPEND PROPERTY OPTIMA_LAYERS optima_${name})
+  set_property(GLOBAL APPEND PROPERTY OPTIMA_LAYER_LIBS ${arg_LIBS})
+endfunction()
+
+# optima_test(NAME LAYERS layer... [LIBS lib...]): one GoogleTest program of all *_test.cc at and
+# below this folder, linked with the objects of the layers named and no others.
+function(optima_test name)
+  cmake_parse_arguments(arg "" "" "LAYERS;LIBS" ${ARGN})
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*_test.cc)
+  if(NOT sources)
+    return()
+  endif()
+  add_executable(test_${name} ${sources})
+  foreach(layer ${arg_LAYERS})
+    target_link_libraries(test_${name} PRIVATE optima_${layer})
+  endforeach()
+  target_link_libraries(test_${name} PRIVATE optima_flags ${arg_LIBS} GTest::gtest GTest::gmock GTest::gtest_main)
+  target_compile_definitions(test_${name} PRIVATE
+    OPTIMA_SOURCE_DIR="${PROJECT_SOURCE_DIR}" OPTIMA_BINARY_DIR="${PROJECT_BINARY_DIR}")
+  add_test(NAME ${name} COMMAND test_${name})
+  set_tests_properties(${name} PROPERTIES TIMEOUT 900)
+endfunction()

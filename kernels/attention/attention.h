@@ -1,0 +1,72 @@
+// Causal attention of one sequence over paged KV.
+//
+// A KV page holds kPageTokens tokens of one KV group. Inside it, each (layer, kv head) pair of the
+// group has one slot: K transposed [head_dim][16], then V [16][head_dim], in `KvType`. Page p
+// of the sequence holds positions [16p, 16p + 16).
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kernels/kernel.h"
+
+namespace optima::kernels {
+
+inline constexpr int64_t kPageTokens = 16;
+
+enum class KvType : int32_t { f16 = 0, f32 = 1 };
+
+inline int64_t kv_element_bytes(KvType type) { return type == KvType::f32 ? 4 : 2; }
+// Bytes of one (layer, kv head) slot: K then V.
+inline int64_t kv_slot_bytes(KvType type, int64_t head_dim) {
+  return 2 * kPageTokens * head_dim * kv_element_bytes(type);
+}
+
+struct AttentionArgs {
+  const float* q;            // [tokens, heads, head_dim], row stride q_stride floats
+  int64_t q_stride;
+  float* out;                // [tokens, heads, head_dim], row stride out_stride floats
+  int64_t out_stride;
+  unsigned char* const* pages;   // page p of the sequence (null below the window), indexed from page 0
+  int64_t slot_offset;       // bytes from the page's start to the slot of kv head 0 of this layer
+  int64_t slot_stride;       // bytes between the slots of neighbouring kv heads
+  KvType kv_type;
+  int64_t tokens;            // query tokens; token i has position first_position + i
+  int64_t first_position;
+  int64_t heads;             // query heads; kv head of query head h is h / (heads / kv_heads)
+  int64_t kv_heads;
+  int64_t head_dim;
+  int64_t window;            // a query at p sees positions > p - window; 0 = all positions <= p
+  float scale;               // applied to q·k
+  float softcap;             // logit = softcap * tanh(logit / softcap); 0 = none
+};
+
+// Computes work items [begin, end) of attention_items(args); items do not share outputs, so threads
+// may take them in any order. Scratch is private to the thread.
+struct AttentionKernel {
+  void (*run)(const AttentionArgs& args, int64_t begin, int64_t end, void* scratch);
+  size_t (*scratch_bytes)(int64_t heads, int64_t kv_heads, int64_t head_dim);
+};
+// An item is one (block of query tokens, kv head): kQueryBlock tokens x all query heads of that
+// kv head.
+inline constexpr int64_t kQueryBlock = 16;
+inline int64_t attention_items(const AttentionArgs& args) {
+  return (args.tokens + kQueryBlock - 1) / kQueryBlock * args.kv_heads;
+}
+
+Variants<AttentionKernel> attention_variants();
+extern const AttentionKernel kAttentionReference;  // double accumulation, plain softmax
+
+// Decode at depth: one token's kv range split over threads, then merged by log-sum-exp.
+// partial: [heads][splits][head_dim + 2] floats = unnormalised sum, max, sum of exponentials.
+struct AttentionSplitKernel {
+  // kv head `kv_head`, pages [page_begin, page_end) of a 1-token query -> partial of split `split`.
+  void (*run)(const AttentionArgs& args, int64_t kv_head, int64_t page_begin, int64_t page_end,
+              int64_t split, int64_t splits, float* partial, void* scratch);
+  void (*merge)(const AttentionArgs& args, int64_t head_begin, int64_t head_end, int64_t splits,
+                const float* partial);
+  size_t (*scratch_bytes)(int64_t heads, int64_t kv_heads, int64_t head_dim);
+};
+Variants<AttentionSplitKernel> attention_split_variants();
+
+}  // namespace optima::kernels

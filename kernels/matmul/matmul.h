@@ -1,0 +1,67 @@
+// out[m, n] = sum_k activations[m, k] * weights[n, k]
+//
+// Weights lie as the file has them: row n is row_bytes long, rows back to back. Activations are
+// fp32 for the reference and quantised rows (below) for the fast variants.
+//
+// Quantised activations of one row of k values (k padded up to a multiple of 32 with zeros):
+//   q      int8 [k_padded]        x ≈ q * scale, |q| <= 127
+//   scale  float [k_padded / 32]
+//   sum_q  float [k_padded / 32]  scale * Σ q   (exact offset of types whose zero is not 0)
+//   sum_x  float [k_padded / 32]  Σ x           (fp32, for the minimum term of *_1 and K types)
+// Rows of each array are `k_padded` resp. `k_padded / 32` apart.
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kernels/kernel.h"
+#include "kernels/quant/weight_type.h"
+
+namespace optima::kernels {
+
+inline constexpr int64_t kActivationBlock = 32;
+
+struct QuantisedRows {
+  int8_t* q;
+  float* scale;
+  float* sum_q;
+  float* sum_x;
+  int64_t k_padded;
+};
+
+// Bytes of the four arrays for `rows` rows, and the pointers into one 64-byte aligned block.
+size_t quantised_rows_bytes(int64_t rows, int64_t k);
+QuantisedRows quantised_rows_at(void* block, int64_t rows, int64_t k);
+
+// Quantises rows [row_begin, row_end) of x [rows, k] (stride k) into `out`.
+using QuantiseRowsFn = void (*)(const float* x, int64_t k, int64_t row_begin, int64_t row_end,
+                                const QuantisedRows& out);
+Variants<QuantiseRowsFn> quantise_rows_variants();
+
+struct MatmulArgs {
+  const void* weights;      // [n, k] in `type`
+  WeightType type;
+  int64_t n;                // output features
+  int64_t k;                // input features, a multiple of the type's block
+  int64_t m;                // activation rows (tokens)
+  const float* x;           // [m, k] fp32: used by f32/f16/bf16 weights and by the reference
+  QuantisedRows xq;         // used by quantised weights in fast variants
+  float* out;               // [m, n], row stride out_stride floats
+  int64_t out_stride;
+  void* scratch;            // scratch_bytes of the variant, private to the calling thread
+};
+
+// One row of the variants array. `run` computes output features [n_begin, n_end), for all m rows;
+// ranges of different threads do not overlap. n_begin is a multiple of `granule`.
+struct MatmulKernel {
+  void (*run)(const MatmulArgs& args, int64_t n_begin, int64_t n_end);
+  size_t (*scratch_bytes)(int64_t m, int64_t k);  // per thread; null = none
+  int64_t granule;                                // preferred multiple of n per piece of work
+};
+Variants<MatmulKernel> matmul_variants();           // fast: quantised activations
+extern const MatmulKernel kMatmulReference;         // fp32 activations, double accumulation
+
+// Whether the fast variants read xq (quantised types) or x (float types) for this weight type.
+bool uses_quantised_activations(WeightType type);
+
+}  // namespace optima::kernels

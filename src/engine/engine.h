@@ -1,0 +1,135 @@
+// The engine: owns threads and memory, loads models, runs requests. One turn of it is step().
+//
+// Lifetime: engine <- model <- session <- request, held by shared_ptr; any may be let go at any
+// time, also from inside its own callback; work in progress is cancelled and finished in order.
+// All methods are safe from any thread unless they say otherwise. Nothing here throws but
+// std::bad_alloc.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/allocator.h"
+#include "base/log.h"
+#include "base/status.h"
+#include "engine/request.h"
+#include "model/config.h"
+#include "model/gguf.h"
+#include "model/source.h"
+#include "tokenizer/chat_template/chat_template.h"
+#include "tokenizer/tokenizer.h"
+
+namespace optima::engine {
+
+// Who runs step(): a thread of the library (started with the first request), or the host.
+enum class Drive : int32_t { library = 0, host = 1 };
+
+struct EngineOptions {
+  int threads = 0;                 // 0 = affinity ∩ cgroup quota
+  std::vector<uint64_t> affinity;  // CPU bit mask; empty = inherit
+  int priority = 0;                // nice value of the library's threads, 0..19
+  Drive drive = Drive::library;
+  HostAllocator allocator;
+  int64_t memory_limit_bytes = 0;  // 0 = none
+  LogSink log;                     // empty = silent
+};
+
+enum class LoadContent : int32_t {
+  full = 0,
+  vocabulary = 1,  // metadata and tokenizer only, of any architecture; no session can be created
+};
+
+struct LoadOptions {
+  LoadContent content = LoadContent::full;
+  model::Progress progress;
+};
+
+enum class ComputePath : int32_t { fast = 0, reference = 1 };
+
+struct SessionOptions {
+  int64_t context_tokens = 0;      // 0 = the model's own context length
+  ComputePath path = ComputePath::fast;
+  int64_t prefill_chunk_tokens = 0;  // 0 = the engine's choice (512)
+};
+
+struct MemoryUse {
+  int64_t limit_bytes = 0;         // 0 = none
+  int64_t used_bytes = 0, peak_bytes = 0;
+  int64_t weights_mapped_bytes = 0;
+  int64_t kv_bytes = 0, activation_bytes = 0;
+};
+
+class Engine;
+
+class Model {
+ public:
+  virtual ~Model() = default;
+  virtual const std::shared_ptr<Engine>& engine() const = 0;
+  virtual const model::Gguf& file() const = 0;
+  virtual const model::ModelConfig* config() const = 0;  // null for LoadContent::vocabulary
+  // Fails with the reason when the file's tokenizer is not supported (vocabulary loads only).
+  virtual Result<const tokenizer::Tokenizer*> tokenizer() const = 0;
+  // The file's own chat template; empty when it has none.
+  virtual std::string_view chat_template() const = 0;
+  // Renders `source`, or the file's template when it is empty.
+  virtual Result<std::string> render(std::string_view source,
+                                     tokenizer::ChatTemplateInput input) const = 0;
+  virtual int64_t load_ns() const = 0;
+};
+
+class Session {
+ public:
+  virtual ~Session() = default;
+  virtual const std::shared_ptr<Model>& model() const = 0;
+  virtual int64_t context_tokens() const = 0;
+  virtual std::vector<int32_t> tokens() const = 0;  // busy sessions: as of the last finished step
+  // Forgets all tokens and gives their pages back. Busy with a request: Code::busy.
+  virtual Status reset() = 0;
+};
+
+// What the callback of generate() wants next.
+enum class Verdict : int32_t {
+  go_on = 0,
+  stop = 1,    // keep output and KV up to and including this event
+  cancel = 2,  // roll the session back to before the request
+};
+
+class Engine {
+ public:
+  static Result<std::shared_ptr<Engine>> create(const EngineOptions& options);
+  virtual ~Engine() = default;
+
+  virtual Result<std::shared_ptr<Model>> load(const model::Source& source,
+                                              const LoadOptions& options) = 0;
+  virtual Result<std::shared_ptr<Session>> create_session(const std::shared_ptr<Model>& model,
+                                                          const SessionOptions& options) = 0;
+
+  // Queues a request; its events come through poll(). A session runs one request at a time:
+  // Code::busy otherwise.
+  virtual Result<std::shared_ptr<Request>> submit(const std::shared_ptr<Session>& session,
+                                                  RequestSpec spec) = 0;
+  // Blocks until the request is done, calling on_event on this thread. With Drive::host this call
+  // runs step() itself. From inside an on_event of the same engine: Code::busy.
+  virtual Result<std::shared_ptr<Request>> generate(
+      const std::shared_ptr<Session>& session, RequestSpec spec,
+      const std::function<Verdict(const Event&)>& on_event) = 0;
+
+  // Up to `events_max` events of submitted requests. Waits up to timeout_ms (0 = not at all,
+  // negative = forever) when there are none and requests are running; with nothing running it
+  // returns at once.
+  virtual std::vector<Event> poll(size_t events_max, int64_t timeout_ms) = 0;
+
+  // One turn: schedule, pack, forward, sample, commit, publish. False = nothing to do. Only with
+  // Drive::host (invalid_state otherwise); busy when another thread is inside.
+  virtual Result<bool> step() = 0;
+
+  virtual MemoryUse memory() const = 0;
+  virtual int threads() const = 0;
+  virtual uint32_t isa() const = 0;  // kernels::IsaMask in use
+};
+
+}  // namespace optima::engine

@@ -1,0 +1,50 @@
+// The pages of one sequence: for each KV group the list of pages from position 0 on, with holes
+// (null) where a windowed group has let go of what no later query can see.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/status.h"
+#include "kv/page_pool.h"
+
+namespace optima::kv {
+
+class PageTable {
+ public:
+  // `groups` and `pool` must outlive the table.
+  PageTable(PagePool& pool, const std::vector<KvGroup>& groups);
+
+  // Makes room for positions [length(), length() + tokens): windowed groups first free what
+  // no query at or after length() can see, then pages are acquired. All groups or none: on
+  // failure nothing has been acquired (oom_host: pages wanted and free).
+  Status reserve(int64_t tokens);
+  // The tokens are written: length() grows.
+  void commit(int64_t tokens);
+  // Gives back pages reserved beyond length().
+  void abort();
+  // Keeps the first `length` tokens. Only lengths for which reusable(length) holds.
+  void truncate(int64_t length);
+  // The longest l <= length such that every position a query at l can see is still held
+  // (windowed groups may have freed it): 0 when recomputing from the start is the only way.
+  int64_t reusable(int64_t length) const;
+
+  int64_t length() const { return length_; }
+  int64_t bytes_held() const;
+  // Page pointers of a group, from page 0; null where freed. Valid until the next change.
+  std::span<unsigned char* const> pages(size_t group) const;
+
+ private:
+  struct GroupPages {
+    std::vector<PageRef> refs;
+    std::vector<unsigned char*> pointers;
+    int64_t first_kept = 0;  // pages before this one are freed
+  };
+  PagePool* pool_;
+  const std::vector<KvGroup>* groups_;
+  std::vector<GroupPages> group_pages_;
+  int64_t length_ = 0;
+};
+
+}  // namespace optima::kv

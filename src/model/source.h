@@ -1,0 +1,55 @@
+// Where the bytes of a model come from: a path (memory-mapped), a descriptor with offset and
+// length (memory-mapped), the host's memory, or the host's read callbacks (read into memory).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <variant>
+
+#include "base/allocator.h"
+#include "base/status.h"
+
+namespace optima::model {
+
+struct PathSource {
+  std::string path;  // UTF-8. A file; for splits, any file of the set named -%05d-of-%05d.gguf
+};
+struct DescriptorSource {
+  int descriptor = -1;  // Duplicated; the caller keeps its own.
+  int64_t offset = 0;
+  int64_t length = 0;   // 0 = to the end of the file
+};
+struct MemorySource {
+  const std::byte* data = nullptr;  // Must stay valid and unchanged while the model lives.
+  int64_t length = 0;
+};
+struct CallbackSource {
+  int64_t length = 0;
+  // Reads exactly `bytes` at `offset`; false = I/O error. Called on the loading thread only.
+  std::function<bool(void* into, int64_t offset, int64_t bytes)> read;
+};
+using Source = std::variant<PathSource, DescriptorSource, MemorySource, CallbackSource>;
+
+// Fraction done in [0, 1]; returning false cancels the load (Code::cancelled).
+using Progress = std::function<bool(float fraction)>;
+
+// One file's bytes, readable for as long as the object lives.
+class Bytes {
+ public:
+  virtual ~Bytes() = default;
+  std::span<const std::byte> view() const { return view_; }
+  const std::string& name() const { return name_; }  // for messages: the path, or the kind
+
+ protected:
+  std::span<const std::byte> view_;
+  std::string name_;
+};
+
+Result<std::unique_ptr<Bytes>> open_bytes(const Source& source, Allocator& allocator,
+                                          const Progress& progress);
+
+}  // namespace optima::model
