@@ -35,11 +35,11 @@ class ThreadPool {
 
   // Template sugar over run() for a callable `void(int thread, int threads)`.
   template <typename Callable>
-  void run(Callable& callable) {
+  void run(const Callable& callable) {
     run([](void* context, int thread, int threads) {
-          (*static_cast<Callable*>(context))(thread, threads);
+          (*static_cast<const Callable*>(context))(thread, threads);
         },
-        &callable);
+        const_cast<Callable*>(&callable));
   }
 
   // Only inside run(), by every thread of the team: returns once all have arrived. Spins, then

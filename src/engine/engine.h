@@ -79,6 +79,8 @@ class Model {
   virtual Result<std::string> render(std::string_view source,
                                      tokenizer::ChatTemplateInput input) const = 0;
   virtual int64_t load_ns() const = 0;
+  // The host lets go: running requests of all its sessions are cancelled, new ones refused.
+  virtual void close() = 0;
 };
 
 class Session {
@@ -89,6 +91,8 @@ class Session {
   virtual std::vector<int32_t> tokens() const = 0;  // busy sessions: as of the last finished step
   // Forgets all tokens and gives their pages back. Busy with a request: Code::busy.
   virtual Status reset() = 0;
+  // The host lets go: a running request is cancelled, new ones are refused.
+  virtual void close() = 0;
 };
 
 // What the callback of generate() wants next.
@@ -126,6 +130,10 @@ class Engine {
   // One turn: schedule, pack, forward, sample, commit, publish. False = nothing to do. Only with
   // Drive::host (invalid_state otherwise); busy when another thread is inside.
   virtual Result<bool> step() = 0;
+
+  // The host lets go: cancels everything and waits until the library's threads have stopped. From
+  // inside an on_event of this engine it only cancels; the outermost generate() then waits.
+  virtual void close() = 0;
 
   virtual MemoryUse memory() const = 0;
   virtual int threads() const = 0;

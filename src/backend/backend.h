@@ -1,0 +1,30 @@
+// A device as the graph sees it: memory for an arena, and programs run over it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "base/status.h"
+#include "graph/batch.h"
+#include "graph/program.h"
+
+namespace optima::backend {
+
+// Asked between steps by one thread; true = give up (the caller knows why).
+using StopCheck = std::function<bool()>;
+
+// Runs one program. Not thread-safe: one run at a time.
+class Runner {
+ public:
+  virtual ~Runner() = default;
+  // Writes KV of all tokens of the batch and computes what the head needs. Fails with `cancelled`
+  // when `stop` said so: KV beyond the sequences' committed lengths is then undefined.
+  virtual Status run_body(const graph::Batch& batch, const StopCheck& stop) = 0;
+  // Logits of batch.output_rows[begin, begin + count), count <= outputs_max:
+  // [count, vocabulary], valid until the next call. The batch is that of the last run_body().
+  virtual Result<float*> run_head(const graph::Batch& batch, int64_t begin, int64_t count) = 0;
+  virtual int64_t arena_bytes() const = 0;
+};
+
+}  // namespace optima::backend

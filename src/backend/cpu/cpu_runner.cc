@@ -1,0 +1,147 @@
+// The step loop of the CPU: one parallel region per pass, a barrier between steps. Thread 0 asks
+// the stop check at each step; all threads leave together.
+#include "backend/cpu/cpu_runner.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "backend/cpu/step_context.h"
+#include "base/text.h"
+
+namespace optima::backend::cpu {
+namespace {
+
+template <typename... Visitors>
+struct Overloaded : Visitors... {
+  using Visitors::operator()...;
+};
+
+constexpr size_t kNever = SIZE_MAX;
+
+size_t round_line(size_t bytes) { return (bytes + 63) / 64 * 64; }
+
+// Scratch that any step of the program may ask of one thread.
+size_t scratch_bytes(const graph::Program& program, const KernelTable& kernels) {
+  size_t bytes = 64;
+  const auto matmul = [&](const graph::MatmulStep& step) {
+    if (kernels.matmul.scratch_bytes == nullptr) return;
+    bytes = std::max(bytes, kernels.matmul.scratch_bytes(step.rows_max, step.in.width));
+  };
+  const auto attention = [&](const graph::AttentionStep& step) {
+    const auto heads = step.heads;
+    if (kernels.attention.scratch_bytes != nullptr)
+      bytes = std::max(bytes,
+                       kernels.attention.scratch_bytes(heads, step.kv_heads, step.head_dim));
+    if (kernels.attention_split != nullptr && kernels.attention_split->scratch_bytes != nullptr)
+      bytes = std::max(
+          bytes, kernels.attention_split->scratch_bytes(heads, step.kv_heads, step.head_dim));
+  };
+  for (const auto* steps : {&program.body, &program.head})
+    for (const graph::Step& step : *steps)
+      std::visit(Overloaded{matmul, attention, [](const graph::RowStep&) {}}, step.work);
+  return round_line(bytes);
+}
+
+size_t partial_bytes(const graph::Program& program) {
+  int64_t floats = 0;
+  for (const graph::Step& step : program.body)
+    if (const auto* attention = std::get_if<graph::AttentionStep>(&step.work))
+      floats = std::max(floats, attention->heads * kSplitsMax * (attention->head_dim + 2));
+  return round_line(static_cast<size_t>(floats * kSplitSequencesMax) * sizeof(float));
+}
+
+class CpuRunner final : public Runner {
+ public:
+  CpuRunner(graph::Program program, const KernelTable& kernels, ThreadPool& pool)
+      : program_(std::move(program)), kernels_(kernels), pool_(pool) {}
+
+  Status allocate(Allocator& allocator) {
+    scratch_bytes_ = scratch_bytes(program_, kernels_);
+    const size_t arena = round_line(static_cast<size_t>(program_.arena_bytes));
+    const size_t partials = partial_bytes(program_);
+    const size_t scratch = scratch_bytes_ * static_cast<size_t>(pool_.size());
+    OPTIMA_ASSIGN(memory_, allocator.allocate(arena + partials + scratch, "activations"));
+    partials_ = memory_.data() + arena;
+    scratch_ = partials_ + partials;
+    counters_ = std::vector<std::atomic<int64_t>>(
+        std::max(program_.body.size(), program_.head.size()));
+    return {};
+  }
+
+  Status run_body(const graph::Batch& batch, const StopCheck& stop) override {
+    const auto tokens = static_cast<int64_t>(batch.token_ids.size());
+    if (tokens > program_.tokens_max)
+      return Status(Code::internal,
+                    text("batch of ", tokens, " tokens, the arena holds ", program_.tokens_max),
+                    {tokens, -1, program_.tokens_max});
+    return walk(program_.body, batch, tokens, 0, &stop);
+  }
+
+  Result<float*> run_head(const graph::Batch& batch, int64_t begin, int64_t count) override {
+    if (count > program_.outputs_max)
+      return Status(Code::internal,
+                    text(count, " rows to score, the arena holds ", program_.outputs_max),
+                    {count, -1, program_.outputs_max});
+    OPTIMA_TRY(walk(program_.head, batch, count, begin, nullptr));
+    return reinterpret_cast<float*>(memory_.data() + program_.logits.offset);
+  }
+
+  int64_t arena_bytes() const override { return static_cast<int64_t>(memory_.size()); }
+
+ private:
+  Status walk(const std::vector<graph::Step>& steps, const graph::Batch& batch, int64_t rows,
+              int64_t output_begin, const StopCheck* stop) {
+    for (auto& counter : counters_) counter.store(0, std::memory_order_relaxed);
+    stopped_after_.store(kNever, std::memory_order_relaxed);
+    const Pass pass{&program_, &batch,    &kernels_,    &pool_,
+                    memory_.data(), partials_, output_begin};
+    const auto work = [&](int thread, int threads) {
+      for (size_t s = 0; s < steps.size(); ++s) {
+        const Worker worker{thread, threads,
+                            scratch_ + scratch_bytes_ * static_cast<size_t>(thread), &counters_[s]};
+        run_step(steps[s], pass, worker, rows);
+        if (thread == 0 && stop != nullptr && *stop && (*stop)())
+          stopped_after_.store(s, std::memory_order_relaxed);
+        pool_.barrier();
+        // Compared with this step, not with "ever": thread 0 may already be a step further.
+        if (stopped_after_.load(std::memory_order_relaxed) <= s) return;
+      }
+    };
+    pool_.run(work);
+    if (stopped_after_.load(std::memory_order_relaxed) != kNever)
+      return Status(Code::cancelled, "stopped between two steps");
+    return {};
+  }
+
+  static void run_step(const graph::Step& step, const Pass& pass, const Worker& worker,
+                       int64_t rows) {
+    std::visit(
+        Overloaded{
+            [&](const graph::RowStep& work) { run_row_step(work, pass, worker, rows); },
+            [&](const graph::MatmulStep& work) { run_matmul_step(work, pass, worker, rows); },
+            [&](const graph::AttentionStep& work) { run_attention_step(work, pass, worker); },
+        },
+        step.work);
+  }
+
+  graph::Program program_;
+  KernelTable kernels_;
+  ThreadPool& pool_;
+  Buffer memory_;
+  std::byte* partials_ = nullptr;
+  std::byte* scratch_ = nullptr;
+  size_t scratch_bytes_ = 0;
+  std::vector<std::atomic<int64_t>> counters_;  // one a step
+  std::atomic<size_t> stopped_after_{kNever};  // the step after which all threads leave
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Runner>> create_runner(graph::Program program, const KernelTable& kernels,
+                                              ThreadPool& pool, Allocator& allocator) {
+  auto runner = std::make_unique<CpuRunner>(std::move(program), kernels, pool);
+  OPTIMA_TRY(runner->allocate(allocator));
+  return std::unique_ptr<Runner>(std::move(runner));
+}
+
+}  // namespace optima::backend::cpu

@@ -1,0 +1,37 @@
+// Picks the kernel variants; see kernel_table.h.
+#include "backend/cpu/kernel_table.h"
+
+namespace optima::backend::cpu {
+
+KernelTable fast_kernels(kernels::IsaMask available) {
+  using kernels::best;
+  return {
+      .rms_norm = best(kernels::rms_norm_variants(), available).fn,
+      .rope = best(kernels::rope_variants(), available).fn,
+      .add = best(kernels::add_variants(), available).fn,
+      .gated_act = best(kernels::gated_act_variants(), available).fn,
+      .scale = best(kernels::scale_variants(), available).fn,
+      .kv_store = best(kernels::kv_store_variants(), available).fn,
+      .quantise_rows = best(kernels::quantise_rows_variants(), available).fn,
+      .matmul = best(kernels::matmul_variants(), available).fn,
+      .attention = best(kernels::attention_variants(), available).fn,
+      .attention_split = &best(kernels::attention_split_variants(), available).fn,
+  };
+}
+
+KernelTable reference_kernels() {
+  return {
+      .rms_norm = kernels::kRmsNormReference,
+      .rope = kernels::kRopeReference,
+      .add = kernels::kAddReference,
+      .gated_act = kernels::kGatedActReference,
+      .scale = kernels::kScaleReference,
+      .kv_store = kernels::kKvStoreReference,
+      .quantise_rows = best(kernels::quantise_rows_variants(), kernels::kIsaNone).fn,
+      .matmul = kernels::kMatmulReference,
+      .attention = kernels::kAttentionReference,
+      .attention_split = nullptr,
+  };
+}
+
+}  // namespace optima::backend::cpu

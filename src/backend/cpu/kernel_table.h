@@ -1,0 +1,32 @@
+// The kernels a CPU runner uses: one function per operation, chosen once.
+#pragma once
+
+#include "kernels/attention/attention.h"
+#include "kernels/elementwise/elementwise.h"
+#include "kernels/isa.h"
+#include "kernels/kv_store/kv_store.h"
+#include "kernels/matmul/matmul.h"
+#include "kernels/rms_norm/rms_norm.h"
+#include "kernels/rope/rope.h"
+
+namespace optima::backend::cpu {
+
+struct KernelTable {
+  kernels::RmsNormFn rms_norm;
+  kernels::RopeFn rope;
+  kernels::AddFn add;
+  kernels::GatedActFn gated_act;
+  kernels::ScaleFn scale;
+  kernels::KvStoreFn kv_store;
+  kernels::QuantiseRowsFn quantise_rows;
+  kernels::MatmulKernel matmul;
+  kernels::AttentionKernel attention;
+  const kernels::AttentionSplitKernel* attention_split;  // null: decode runs like prefill
+};
+
+// The fastest rows that the CPU has (f16 KV, int8 activations).
+KernelTable fast_kernels(kernels::IsaMask available);
+// Plain loops (f32 KV, fp32 activations).
+KernelTable reference_kernels();
+
+}  // namespace optima::backend::cpu

@@ -1,0 +1,48 @@
+// What the functions that execute steps see: the arena, the batch, the kernels and this thread's
+// share. Internal to backend/cpu.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "backend/cpu/kernel_table.h"
+#include "base/thread_pool.h"
+#include "graph/batch.h"
+#include "graph/program.h"
+
+namespace optima::backend::cpu {
+
+// One walk of all threads over a list of steps.
+struct Pass {
+  const graph::Program* program;
+  const graph::Batch* batch;
+  const KernelTable* kernels;
+  ThreadPool* pool;
+  std::byte* arena;
+  std::byte* partials;      // split attention: see AttentionSplitKernel
+  int64_t output_begin;     // first scored row of this head tile
+};
+
+struct Worker {
+  int thread;
+  int threads;
+  std::byte* scratch;              // private
+  std::atomic<int64_t>* counter;   // of this step, 0 at its start, shared: next piece of work
+};
+
+inline float* floats_at(const Pass& pass, const graph::Place& place) {
+  return reinterpret_cast<float*>(pass.arena + place.offset);
+}
+
+// Most pieces that one query's KV range is split into.
+inline constexpr int64_t kSplitsMax = 16;
+// Most one-token sequences of a batch whose attention is split.
+inline constexpr int64_t kSplitSequencesMax = 64;
+
+// `rows` = rows of this step (batch tokens or scored rows of the tile).
+void run_row_step(const graph::RowStep& step, const Pass& pass, const Worker& worker, int64_t rows);
+void run_matmul_step(const graph::MatmulStep& step, const Pass& pass, const Worker& worker,
+                     int64_t rows);
+void run_attention_step(const graph::AttentionStep& step, const Pass& pass, const Worker& worker);
+
+}  // namespace optima::backend::cpu

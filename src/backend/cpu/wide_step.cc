@@ -1,0 +1,173 @@
+// Matrix products and attention: work is cut into pieces that threads take from a shared counter,
+// so that a thread held up by a busy neighbour takes fewer.
+#include <algorithm>
+
+#include "backend/cpu/step_context.h"
+
+namespace optima::backend::cpu {
+namespace {
+
+// Pieces per thread: enough to even out, few enough that taking one costs nothing.
+constexpr int64_t kPiecesPerThread = 8;
+
+int64_t round_up(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
+
+int64_t take(const Worker& worker) {
+  return worker.counter->fetch_add(1, std::memory_order_relaxed);
+}
+
+// Rows of a part that make one piece, given all parts of the step.
+int64_t piece_rows(const graph::MatmulStep& step, const Worker& worker, int64_t granule) {
+  int64_t rows = 0;
+  for (const graph::MatmulPart& part : step.parts) rows += part.weight.rows;
+  if (worker.threads == 1) return rows;
+  return round_up(std::max<int64_t>(1, rows / (worker.threads * kPiecesPerThread)), granule);
+}
+
+// The range of pages a query at the sequence's last position can see.
+struct PageRange {
+  int64_t begin, end;
+};
+PageRange visible_pages(const graph::SequenceRun& run, int64_t window) {
+  const int64_t position = run.first_position;
+  const int64_t first = window > 0 ? std::max<int64_t>(0, position - window + 1) : 0;
+  return {first / kernels::kPageTokens, position / kernels::kPageTokens + 1};
+}
+
+class AttentionRunner {
+ public:
+  AttentionRunner(const graph::AttentionStep& step, const Pass& pass, const Worker& worker)
+      : step_(step), pass_(pass), worker_(worker) {}
+
+  void run() const {
+    int64_t first_item = 0;
+    int64_t next = take(worker_);
+    bool merging = false;
+    for (size_t s = 0; s < pass_.batch->sequences.size(); ++s) {
+      const graph::SequenceRun& run = pass_.batch->sequences[s];
+      const kernels::AttentionArgs args = arguments(run);
+      const int64_t splits = splits_of(run, s);
+      const int64_t items =
+          splits > 0 ? splits * step_.kv_heads : kernels::attention_items(args);
+      merging = merging || splits > 1;
+      for (; next < first_item + items; next = take(worker_))
+        run_item(args, run, s, splits, next - first_item);
+      first_item += items;
+    }
+    if (!merging) return;
+    pass_.pool->barrier();
+    merge_all();
+  }
+
+ private:
+  // 0 = the ordinary kernel; 1 = the split kernel, merged on the spot; more = merged together.
+  // Depends on the batch alone, so that all threads agree.
+  int64_t splits_of(const graph::SequenceRun& run, size_t index) const {
+    if (pass_.kernels->attention_split == nullptr || run.tokens != 1 ||
+        index >= static_cast<size_t>(kSplitSequencesMax))
+      return 0;
+    const PageRange pages = visible_pages(run, step_.window);
+    constexpr int64_t kPagesWorthASplit = 8;
+    const int64_t wanted = worker_.threads == 1 ? 1 : 4 * worker_.threads / step_.kv_heads + 1;
+    return std::clamp<int64_t>((pages.end - pages.begin) / kPagesWorthASplit, 1,
+                               std::min(kSplitsMax, wanted));
+  }
+
+  void run_item(const kernels::AttentionArgs& args, const graph::SequenceRun& run, size_t sequence,
+                int64_t splits, int64_t item) const {
+    if (splits == 0) {
+      pass_.kernels->attention.run(args, item, item + 1, worker_.scratch);
+      return;
+    }
+    const int64_t kv_head = item / splits;
+    const int64_t split = item % splits;
+    const PageRange pages = visible_pages(run, step_.window);
+    const int64_t count = pages.end - pages.begin;
+    pass_.kernels->attention_split->run(args, kv_head, pages.begin + count * split / splits,
+                                        pages.begin + count * (split + 1) / splits, split, splits,
+                                        partial(sequence), worker_.scratch);
+    const int64_t group = step_.heads / step_.kv_heads;
+    if (splits == 1)
+      pass_.kernels->attention_split->merge(args, kv_head * group, (kv_head + 1) * group, splits,
+                                            partial(sequence));
+  }
+
+  void merge_all() const {
+    for (size_t s = 0; s < pass_.batch->sequences.size(); ++s) {
+      const graph::SequenceRun& run = pass_.batch->sequences[s];
+      const int64_t splits = splits_of(run, s);
+      if (splits <= 1) continue;
+      const int64_t begin = step_.heads * worker_.thread / worker_.threads;
+      const int64_t end = step_.heads * (worker_.thread + 1) / worker_.threads;
+      if (begin < end)
+        pass_.kernels->attention_split->merge(arguments(run), begin, end, splits, partial(s));
+    }
+  }
+
+  float* partial(size_t sequence) const {
+    const int64_t floats = step_.heads * kSplitsMax * (step_.head_dim + 2);
+    return reinterpret_cast<float*>(pass_.partials) + static_cast<int64_t>(sequence) * floats;
+  }
+
+  kernels::AttentionArgs arguments(const graph::SequenceRun& run) const {
+    kernels::AttentionArgs args{};
+    args.q = floats_at(pass_, step_.q) + run.row_begin * step_.q.width;
+    args.q_stride = step_.q.width;
+    args.out = floats_at(pass_, step_.out) + run.row_begin * step_.out.width;
+    args.out_stride = step_.out.width;
+    args.pages = run.pages[static_cast<size_t>(step_.kv.group)];
+    args.slot_offset = step_.kv.slot_offset;
+    args.slot_stride = step_.kv.slot_stride;
+    args.kv_type = pass_.program->kv_type;
+    args.tokens = run.tokens;
+    args.first_position = run.first_position;
+    args.heads = step_.heads;
+    args.kv_heads = step_.kv_heads;
+    args.head_dim = step_.head_dim;
+    args.window = step_.window;
+    args.scale = step_.scale;
+    args.softcap = step_.softcap;
+    return args;
+  }
+
+  const graph::AttentionStep& step_;
+  const Pass& pass_;
+  const Worker& worker_;
+};
+
+}  // namespace
+
+void run_matmul_step(const graph::MatmulStep& step, const Pass& pass, const Worker& worker,
+                     int64_t rows) {
+  const kernels::MatmulKernel& kernel = pass.kernels->matmul;
+  const int64_t piece = piece_rows(step, worker, kernel.granule);
+  int64_t first_piece = 0;
+  int64_t next = take(worker);
+  for (const graph::MatmulPart& part : step.parts) {
+    kernels::MatmulArgs args{};
+    args.weights = part.weight.data;
+    args.type = part.weight.type;
+    args.n = part.weight.rows;
+    args.k = part.weight.columns;
+    args.m = rows;
+    args.x = floats_at(pass, step.in);
+    if (step.quantised_offset >= 0)
+      args.xq = kernels::quantised_rows_at(pass.arena + step.quantised_offset, step.rows_max,
+                                           step.in.width);
+    args.out = floats_at(pass, part.out);
+    args.out_stride = part.out.width;
+    args.scratch = worker.scratch;
+    const int64_t pieces = (part.weight.rows + piece - 1) / piece;
+    for (; next < first_piece + pieces; next = take(worker)) {
+      const int64_t begin = (next - first_piece) * piece;
+      kernel.run(args, begin, std::min(begin + piece, part.weight.rows));
+    }
+    first_piece += pieces;
+  }
+}
+
+void run_attention_step(const graph::AttentionStep& step, const Pass& pass, const Worker& worker) {
+  AttentionRunner(step, pass, worker).run();
+}
+
+}  // namespace optima::backend::cpu
