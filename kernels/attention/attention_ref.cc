@@ -1,0 +1,188 @@
+// Attention as its formula says, one query row at a time: logits, largest logit, weights, sum.
+// Everything is in double and the logits are computed twice instead of being kept, so that scratch
+// does not grow with the context. The split form keeps its sums unnormalised for the merge.
+#include <math.h>
+#include <string.h>
+
+#include "kernels/attention/attention.h"
+#include "kernels/half.h"
+
+namespace optima::kernels {
+namespace {
+
+// One query head of one token against the positions [begin, end) of its kv head.
+struct RowView {
+  const AttentionArgs& args;
+  const float* q;
+  int64_t kv_head;
+  int64_t begin;
+  int64_t end;
+};
+
+struct SoftmaxSums {
+  double max;
+  double sum;  // Σ exp(logit - max)
+};
+
+double widen(float value) {
+  return static_cast<double>(value);
+}
+double widen(uint16_t bits) {
+  return static_cast<double>(half_to_float(bits));
+}
+
+template <typename Element>
+const Element* key_slot(const RowView& row, int64_t page) {
+  const int64_t offset = row.args.slot_offset + row.kv_head * row.args.slot_stride;
+  return reinterpret_cast<const Element*>(row.args.pages[page] + offset);
+}
+
+// Logits of all 16 tokens of a page, whether the row may see them or not.
+template <typename Element>
+void page_logits(const RowView& row, int64_t page, double* logits) {
+  const Element* k = key_slot<Element>(row, page);
+  for (int64_t t = 0; t < kPageTokens; ++t) logits[t] = 0;
+  for (int64_t d = 0; d < row.args.head_dim; ++d) {
+    const double q = static_cast<double>(row.q[d]);
+    for (int64_t t = 0; t < kPageTokens; ++t) logits[t] += q * widen(k[d * kPageTokens + t]);
+  }
+  const double softcap = static_cast<double>(row.args.softcap);
+  for (int64_t t = 0; t < kPageTokens; ++t) {
+    logits[t] *= static_cast<double>(row.args.scale);
+    if (softcap > 0) logits[t] = softcap * tanh(logits[t] / softcap);
+  }
+}
+
+int64_t at_least(int64_t a, int64_t b) {
+  return a > b ? a : b;
+}
+int64_t at_most(int64_t a, int64_t b) {
+  return a < b ? a : b;
+}
+
+// Fills acc [head_dim] with Σ exp(logit - max) · V. A row that sees nothing leaves zeros; NaN
+// logits leave NaN.
+template <typename Element>
+SoftmaxSums attend(const RowView& row, double* acc) {
+  const int64_t head_dim = row.args.head_dim;
+  for (int64_t d = 0; d < head_dim; ++d) acc[d] = 0;
+  SoftmaxSums sums = {-static_cast<double>(INFINITY), 0};
+  if (row.begin >= row.end) return sums;
+  const int64_t first_page = row.begin / kPageTokens;
+  const int64_t last_page = (row.end - 1) / kPageTokens;
+  double logits[kPageTokens];
+  for (int64_t page = first_page; page <= last_page; ++page) {
+    page_logits<Element>(row, page, logits);
+    const int64_t base = page * kPageTokens;
+    for (int64_t t = at_least(row.begin - base, 0); t < at_most(row.end - base, 16); ++t) {
+      if (logits[t] > sums.max || isnan(logits[t])) sums.max = logits[t];
+    }
+  }
+  for (int64_t page = first_page; page <= last_page; ++page) {
+    page_logits<Element>(row, page, logits);
+    const Element* v = key_slot<Element>(row, page) + head_dim * kPageTokens;
+    const int64_t base = page * kPageTokens;
+    for (int64_t t = at_least(row.begin - base, 0); t < at_most(row.end - base, 16); ++t) {
+      // exp(-inf - -inf) would be NaN: a masked logit weighs nothing, whatever the largest is.
+      if (logits[t] == -static_cast<double>(INFINITY)) continue;
+      const double weight = exp(logits[t] - sums.max);
+      sums.sum += weight;
+      for (int64_t d = 0; d < head_dim; ++d) acc[d] += weight * widen(v[t * head_dim + d]);
+    }
+  }
+  return sums;
+}
+
+SoftmaxSums attend_any(const RowView& row, double* acc) {
+  return row.args.kv_type == KvType::f32 ? attend<float>(row, acc) : attend<uint16_t>(row, acc);
+}
+
+RowView row_view(const AttentionArgs& args, int64_t token, int64_t head) {
+  const int64_t position = args.first_position + token;
+  const int64_t begin = args.window > 0 ? at_least(position - args.window + 1, 0) : 0;
+  const int64_t kv_head = head / (args.heads / args.kv_heads);
+  return {args, args.q + token * args.q_stride + head * args.head_dim, kv_head, begin,
+          position + 1};
+}
+
+// A split that saw nothing has max = -inf and weighs 0; (-inf) - (-inf) must not be formed.
+double merge_weight(float part_max, double max) {
+  if (part_max == -INFINITY) return 0;
+  return exp(static_cast<double>(part_max) - max);
+}
+
+void run_row(const AttentionArgs& args, int64_t token, int64_t head, double* acc) {
+  const SoftmaxSums sums = attend_any(row_view(args, token, head), acc);
+  float* out = args.out + token * args.out_stride + head * args.head_dim;
+  for (int64_t d = 0; d < args.head_dim; ++d) {
+    out[d] = sums.sum == 0 ? 0.0f : static_cast<float>(acc[d] / sums.sum);
+  }
+}
+
+}  // namespace
+
+size_t attention_ref_scratch(int64_t /*heads*/, int64_t /*kv_heads*/, int64_t head_dim) {
+  return static_cast<size_t>(head_dim) * sizeof(double);
+}
+
+void attention_ref(const AttentionArgs& args, int64_t begin, int64_t end, void* scratch) {
+  double* acc = static_cast<double*>(scratch);
+  const int64_t group = args.heads / args.kv_heads;
+  for (int64_t item = begin; item < end; ++item) {
+    const int64_t kv_head = item % args.kv_heads;
+    const int64_t first = item / args.kv_heads * kQueryBlock;
+    for (int64_t token = first; token < at_most(first + kQueryBlock, args.tokens); ++token) {
+      for (int64_t head = kv_head * group; head < (kv_head + 1) * group; ++head) {
+        run_row(args, token, head, acc);
+      }
+    }
+  }
+}
+
+void attention_split_ref(const AttentionArgs& args, int64_t kv_head, int64_t page_begin,
+                         int64_t page_end, int64_t split, int64_t splits, float* partial,
+                         void* scratch) {
+  double* acc = static_cast<double*>(scratch);
+  const int64_t group = args.heads / args.kv_heads;
+  for (int64_t head = kv_head * group; head < (kv_head + 1) * group; ++head) {
+    RowView row = row_view(args, 0, head);
+    row.begin = at_least(row.begin, page_begin * kPageTokens);
+    row.end = at_most(row.end, page_end * kPageTokens);
+    const SoftmaxSums sums = attend_any(row, acc);
+    float* part = partial + (head * splits + split) * (args.head_dim + 2);
+    for (int64_t d = 0; d < args.head_dim; ++d) part[d] = static_cast<float>(acc[d]);
+    part[args.head_dim] = static_cast<float>(sums.max);
+    part[args.head_dim + 1] = static_cast<float>(sums.sum);
+  }
+}
+
+void attention_merge_ref(const AttentionArgs& args, int64_t head_begin, int64_t head_end,
+                         int64_t splits, const float* partial) {
+  const int64_t head_dim = args.head_dim;
+  for (int64_t head = head_begin; head < head_end; ++head) {
+    const float* parts = partial + head * splits * (head_dim + 2);
+    double max = -static_cast<double>(INFINITY);
+    for (int64_t s = 0; s < splits; ++s) {
+      const double part_max = static_cast<double>(parts[s * (head_dim + 2) + head_dim]);
+      if (part_max > max || isnan(part_max)) max = part_max;
+    }
+    float* out = args.out + head * head_dim;
+    double sum = 0;
+    for (int64_t s = 0; s < splits; ++s) {
+      const float* part = parts + s * (head_dim + 2);
+      sum += merge_weight(part[head_dim], max) * static_cast<double>(part[head_dim + 1]);
+    }
+    for (int64_t d = 0; d < head_dim; ++d) {
+      double value = 0;
+      for (int64_t s = 0; s < splits; ++s) {
+        const float* part = parts + s * (head_dim + 2);
+        value += merge_weight(part[head_dim], max) * static_cast<double>(part[d]);
+      }
+      out[d] = sum == 0 ? 0.0f : static_cast<float>(value / sum);
+    }
+  }
+}
+
+const AttentionKernel kAttentionReference = {attention_ref, attention_ref_scratch};
+
+}  // namespace optima::kernels
