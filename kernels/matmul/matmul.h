@@ -4,11 +4,16 @@
 // fp32 for the reference and quantised rows (below) for the fast variants.
 //
 // Quantised activations of one row of k values (k padded up to a multiple of 32 with zeros):
-//   q      int8 [k_padded]        x ≈ q * scale, |q| <= 127
-//   scale  float [k_padded / 32]
-//   sum_q  float [k_padded / 32]  scale * Σ q   (exact offset of types whose zero is not 0)
-//   sum_x  float [k_padded / 32]  Σ x           (fp32, for the minimum term of *_1 and K types)
-// Rows of each array are `k_padded` resp. `k_padded / 32` apart.
+//   q        int8 [k_padded]           x ≈ q * scale, |q| <= 127
+//   scale    float [k_padded / 32]
+//   sum_x    float [k_padded / 32]     Σ x of a block of 32 (unrounded, for constant terms)
+//   sum_x16  float [k_padded / 16]     the same of blocks of 16
+//   pairs    int16 [k_padded / 32][2]  Σ q of a block of 32 over k % 4 in {0, 1} and in {2, 3}
+//   pairs16  int16 [k_padded / 16][2]  the same of blocks of 16
+// Rows of each array follow each other without a gap. A weight is read as
+//   w = d * (u - offset) + c,  so  Σ w x ≈ d * scale * Σ (u - offset) q + c * Σ x:
+// the integer sum is exact (`pairs` gives offset * Σ q), and the constant c of types with a minimum
+// meets the unrounded sum. A block with a NaN or an infinity gets scale NaN and q 0.
 #pragma once
 
 #include <stddef.h>
@@ -24,12 +29,14 @@ inline constexpr int64_t kActivationBlock = 32;
 struct QuantisedRows {
   int8_t* q;
   float* scale;
-  float* sum_q;
   float* sum_x;
+  float* sum_x16;
+  int16_t* pairs;
+  int16_t* pairs16;
   int64_t k_padded;
 };
 
-// Bytes of the four arrays for `rows` rows, and the pointers into one 64-byte aligned block.
+// Bytes of the arrays for `rows` rows, and the pointers into one 64-byte aligned block.
 size_t quantised_rows_bytes(int64_t rows, int64_t k);
 QuantisedRows quantised_rows_at(void* block, int64_t rows, int64_t k);
 
@@ -39,27 +46,27 @@ using QuantiseRowsFn = void (*)(const float* x, int64_t k, int64_t row_begin, in
 Variants<QuantiseRowsFn> quantise_rows_variants();
 
 struct MatmulArgs {
-  const void* weights;      // [n, k] in `type`
+  const void* weights;  // [n, k] in `type`
   WeightType type;
-  int64_t n;                // output features
-  int64_t k;                // input features, a multiple of the type's block
-  int64_t m;                // activation rows (tokens)
-  const float* x;           // [m, k] fp32: used by f32/f16/bf16 weights and by the reference
-  QuantisedRows xq;         // used by quantised weights in fast variants
-  float* out;               // [m, n], row stride out_stride floats
+  int64_t n;         // output features
+  int64_t k;         // input features, a multiple of the type's block
+  int64_t m;         // activation rows (tokens)
+  const float* x;    // [m, k] fp32: used by f32/f16/bf16 weights and by the reference
+  QuantisedRows xq;  // used by quantised weights in fast variants
+  float* out;        // [m, n], row stride out_stride floats
   int64_t out_stride;
-  void* scratch;            // scratch_bytes of the variant, private to the calling thread
+  void* scratch;  // scratch_bytes of the variant, private to the calling thread
 };
 
 // One row of the variants array. `run` computes output features [n_begin, n_end), for all m rows;
-// ranges of different threads do not overlap. n_begin is a multiple of `granule`.
+// ranges of different threads do not overlap. Any range is right; multiples of `granule` are fast.
 struct MatmulKernel {
   void (*run)(const MatmulArgs& args, int64_t n_begin, int64_t n_end);
   size_t (*scratch_bytes)(int64_t m, int64_t k);  // per thread; null = none
   int64_t granule;                                // preferred multiple of n per piece of work
 };
-Variants<MatmulKernel> matmul_variants();           // fast: quantised activations
-extern const MatmulKernel kMatmulReference;         // fp32 activations, double accumulation
+Variants<MatmulKernel> matmul_variants();    // fast: quantised activations
+extern const MatmulKernel kMatmulReference;  // fp32 activations, double accumulation
 
 // Whether the fast variants read xq (quantised types) or x (float types) for this weight type.
 bool uses_quantised_activations(WeightType type);
