@@ -11,8 +11,8 @@
 namespace optima {
 
 struct ThreadPoolOptions {
-  int threads = 0;                  // 0 = usable_threads()
-  std::vector<uint64_t> affinity;   // bit mask of CPUs, 64 a word; empty = inherit
+  int threads = 0;                  // 0 = usable_threads(), at most the CPUs of `affinity`
+  std::vector<uint64_t> affinity{}; // bit mask of CPUs, 64 a word; empty = inherit
   int priority = 0;                 // nice value added to the workers, 0..19
 };
 
