@@ -38,9 +38,9 @@ class Metadata {
   Result<std::optional<double>> real(std::string_view key) const;
   Result<std::optional<bool>> boolean(std::string_view key) const;
   Result<std::optional<std::string_view>> string(std::string_view key) const;
-  Result<const MetadataValue::Ints*> integers(std::string_view key) const;     // null = absent
-  Result<const MetadataValue::Floats*> reals(std::string_view key) const;      // null = absent
-  Result<const MetadataValue::Strings*> strings(std::string_view key) const;   // null = absent
+  Result<const MetadataValue::Ints*> integers(std::string_view key) const;    // null = absent
+  Result<const MetadataValue::Floats*> reals(std::string_view key) const;     // null = absent
+  Result<const MetadataValue::Strings*> strings(std::string_view key) const;  // null = absent
 
   const std::vector<std::pair<std::string_view, MetadataValue>>& entries() const {
     return entries_;
@@ -52,7 +52,8 @@ class Metadata {
   std::unordered_map<std::string_view, size_t> index_;
 };
 
-// A value as text, for inspection; arrays are cut after `items_max` items.
+// A value as text, for inspection: a string as it is, an array as "[a, b, ... 9 items]", cut after
+// `items_max` items, its strings quoted and escaped. Floats as short as their width allows.
 std::string to_string(const MetadataValue& value, size_t items_max);
 
 // A weight tensor where it lies. shape[0] is the innermost (row) length, as GGUF orders it.
@@ -77,7 +78,9 @@ class Gguf {
   const std::vector<Tensor>& tensors() const { return tensors_; }
   const Tensor* find(std::string_view name) const;  // null = absent
   int64_t file_bytes() const { return file_bytes_; }
-  const std::string& name() const { return name_; }
+  const std::string& name() const { return name_; }  // the path given, or the kind of source
+  // Asks the system to read all weights of mapped files ahead, without waiting for them.
+  void prefetch() const;
 
  private:
   friend class GgufReader;

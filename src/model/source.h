@@ -19,9 +19,9 @@ struct PathSource {
   std::string path;  // UTF-8. A file; for splits, any file of the set named -%05d-of-%05d.gguf
 };
 struct DescriptorSource {
-  int descriptor = -1;  // Duplicated; the caller keeps its own.
+  int descriptor = -1;  // Read while opening only; it stays the caller's, who may close it then.
   int64_t offset = 0;
-  int64_t length = 0;   // 0 = to the end of the file
+  int64_t length = 0;  // 0 = to the end of the file
 };
 struct MemorySource {
   const std::byte* data = nullptr;  // Must stay valid and unchanged while the model lives.
@@ -43,12 +43,15 @@ class Bytes {
   virtual ~Bytes() = default;
   std::span<const std::byte> view() const { return view_; }
   const std::string& name() const { return name_; }  // for messages: the path, or the kind
+  // Asks the system to read mapped bytes ahead, without waiting; nothing for the other kinds.
+  virtual void prefetch() const {}
 
  protected:
   std::span<const std::byte> view_;
   std::string name_;
 };
 
+// Progress is called with 0 first and 1 last; between them only while callbacks are read.
 Result<std::unique_ptr<Bytes>> open_bytes(const Source& source, Allocator& allocator,
                                           const Progress& progress);
 
