@@ -50,17 +50,20 @@ class PageRef {
   int32_t index_ = 0;
 };
 
+// Without a budget of its own the pool's budget is the allocator's limit (0 = none). Free = of the
+// budget, not held, and no more than the allocator can still give; INT64_MAX when nothing limits.
 struct PoolCounts {
-  int64_t bytes_budget, bytes_held, bytes_free;  // free = of the budget, not held
+  int64_t bytes_budget, bytes_held, bytes_free;
   int64_t pages_held;
 };
 
 // Thread-safe. Memory is taken from the allocator in slabs as pages are first needed, and given
-// back when a slab is empty.
+// back when a slab is empty (one empty slab per page size stays). The budget counts pages held;
+// page sizes are rounded up to 64 bytes.
 class PagePool {
  public:
   PagePool(Allocator& allocator, int64_t budget_bytes);  // budget 0 = the allocator's limit alone
-  ~PagePool();  // every PageRef must be gone
+  ~PagePool();                                           // every PageRef must be gone
 
   // Zeroed only when its slab was new: readers must not look beyond the tokens written.
   // oom_host with pages wanted and free when the budget is used up.
@@ -72,6 +75,7 @@ class PagePool {
  private:
   friend class PageRef;
   struct State;
+  class Acquisition;
   void release(PageRef& ref);
   std::unique_ptr<State> state_;
 };

@@ -20,7 +20,7 @@ class PageTable {
   // no query at or after length() can see, then pages are acquired. All groups or none: on
   // failure nothing has been acquired (oom_host: pages wanted and free).
   Status reserve(int64_t tokens);
-  // The tokens are written: length() grows.
+  // The tokens are written: length() grows. They must have been reserved.
   void commit(int64_t tokens);
   // Gives back pages reserved beyond length().
   void abort();
@@ -41,6 +41,8 @@ class PageTable {
     std::vector<unsigned char*> pointers;
     int64_t first_kept = 0;  // pages before this one are freed
   };
+  void free_unseen();
+
   PagePool* pool_;
   const std::vector<KvGroup>* groups_;
   std::vector<GroupPages> group_pages_;

@@ -1,0 +1,133 @@
+// Keeps, per KV group, which pages hold the positions of one sequence. Changes are transactions:
+// reserve() gets pages for all groups or for none, abort() undoes it, commit() makes it count.
+// Groups that see all positions keep every page; windowed groups let go of pages that lie wholly
+// before the window of the next query, always before new pages are taken, so that a group holds at
+// most ceil(window / 16) + ceil(chunk / 16) + 1 pages at any time.
+#include "kv/page_table.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "base/text.h"
+
+namespace optima::kv {
+namespace {
+
+constexpr int64_t kLengthMax = std::numeric_limits<int64_t>::max() / 2;
+
+int64_t pages_for(int64_t tokens) {
+  return (tokens + kPageTokens - 1) / kPageTokens;
+}
+
+// The first page that a query at `position` can see something of.
+int64_t first_page_seen(int64_t position, int64_t window) {
+  return window == 0 ? 0 : std::max<int64_t>(0, position - window + 1) / kPageTokens;
+}
+
+}  // namespace
+
+PageTable::PageTable(PagePool& pool, const std::vector<KvGroup>& groups)
+    : pool_(&pool), groups_(&groups), group_pages_(groups.size()) {}
+
+void PageTable::free_unseen() {
+  for (size_t i = 0; i < group_pages_.size(); ++i) {
+    GroupPages& group = group_pages_[i];
+    const auto held_end = static_cast<int64_t>(group.refs.size());
+    const int64_t keep_from = std::min(first_page_seen(length_, (*groups_)[i].window), held_end);
+    for (int64_t page = group.first_kept; page < keep_from; ++page) {
+      group.refs[page].reset();
+      group.pointers[page] = nullptr;
+    }
+    group.first_kept = std::max(group.first_kept, keep_from);
+  }
+}
+
+Status PageTable::reserve(int64_t tokens) {
+  if (tokens < 0 || tokens > kLengthMax - length_)
+    return Status(Code::invalid_argument, text("room for ", tokens, " tokens wanted after ",
+                                               length_, ": must be 0 to ", kLengthMax - length_));
+  free_unseen();
+  const int64_t pages = pages_for(length_ + tokens);
+  const auto missing = [pages](const GroupPages& group) {
+    return std::max<int64_t>(0, pages - static_cast<int64_t>(group.refs.size()));
+  };
+  if (std::all_of(group_pages_.begin(), group_pages_.end(),
+                  [&](const GroupPages& group) { return missing(group) == 0; }))
+    return {};
+  // Held here until every group has its pages: an early return or a throw gives them back.
+  std::vector<std::vector<PageRef>> acquired(group_pages_.size());
+  for (size_t i = 0; i < group_pages_.size(); ++i) {
+    Status status =
+        pool_->acquire((*groups_)[i].page_bytes(), missing(group_pages_[i]), acquired[i]);
+    if (!status.ok()) return std::move(status).in(text("KV group ", i, " of ", acquired.size()));
+  }
+  for (size_t i = 0; i < group_pages_.size(); ++i) {
+    GroupPages& group = group_pages_[i];
+    const size_t size = group.refs.size() + acquired[i].size();
+    // Doubling, as push_back would: one page at a time must stay cheap.
+    if (size > group.refs.capacity()) group.refs.reserve(std::max(size, 2 * group.refs.size()));
+    if (size > group.pointers.capacity())
+      group.pointers.reserve(std::max(size, 2 * group.pointers.size()));
+  }
+  for (size_t i = 0; i < group_pages_.size(); ++i) {
+    for (PageRef& ref : acquired[i]) {
+      group_pages_[i].pointers.push_back(ref.data());
+      group_pages_[i].refs.push_back(std::move(ref));
+    }
+  }
+  return {};
+}
+
+void PageTable::commit(int64_t tokens) {
+  length_ += tokens;
+}
+
+void PageTable::abort() {
+  truncate(length_);
+}
+
+void PageTable::truncate(int64_t length) {
+  length_ = length;
+  const auto pages = static_cast<size_t>(pages_for(length));
+  for (GroupPages& group : group_pages_) {
+    if (pages < group.refs.size()) {
+      group.refs.erase(group.refs.begin() + static_cast<std::ptrdiff_t>(pages), group.refs.end());
+      group.pointers.resize(pages);
+    }
+    group.first_kept = std::min(group.first_kept, static_cast<int64_t>(group.refs.size()));
+  }
+}
+
+// For a group with first_kept > 0, the lengths that work are 0 and all from some length on, since
+// what a query sees only moves up. The one exception is a window of a single position, which needs
+// nothing of the past: there every page border works as well.
+int64_t PageTable::reusable(int64_t length) const {
+  const auto works = [this](int64_t candidate) {
+    for (size_t i = 0; i < group_pages_.size(); ++i) {
+      const int64_t first = first_page_seen(candidate, (*groups_)[i].window);
+      if (first < group_pages_[i].first_kept && first < pages_for(candidate)) return false;
+    }
+    return true;
+  };
+  const int64_t longest = std::clamp<int64_t>(length, 0, length_);
+  if (works(longest)) return longest;
+  const int64_t border = longest - longest % kPageTokens;
+  return works(border) ? border : 0;
+}
+
+int64_t PageTable::bytes_held() const {
+  int64_t bytes = 0;
+  for (size_t i = 0; i < group_pages_.size(); ++i) {
+    const GroupPages& group = group_pages_[i];
+    const int64_t pages = static_cast<int64_t>(group.refs.size()) - group.first_kept;
+    bytes += pages * (*groups_)[i].page_bytes();
+  }
+  return bytes;
+}
+
+std::span<unsigned char* const> PageTable::pages(size_t group) const {
+  return group_pages_[group].pointers;
+}
+
+}  // namespace optima::kv
