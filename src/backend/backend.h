@@ -24,6 +24,8 @@ class Runner {
   // Logits of batch.output_rows[begin, begin + count), count <= outputs_max:
   // [count, vocabulary], valid until the next call. The batch is that of the last run_body().
   virtual Result<float*> run_head(const graph::Batch& batch, int64_t begin, int64_t count) = 0;
+  // The first largest of one row of run_head()'s logits; -1 when all are NaN.
+  virtual int64_t argmax(const float* row) const = 0;
   virtual int64_t arena_bytes() const = 0;
 };
 

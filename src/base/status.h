@@ -69,9 +69,15 @@ class [[nodiscard]] Status {
     std::string message;
     ErrorNumbers numbers;
   };
+  // Never destroyed: nothing of the library runs when the host exits or unloads it.
   static const std::string& empty() {
-    static const std::string text;
-    return text;
+    union Forever {
+      Forever() : text() {}
+      ~Forever() {}
+      std::string text;
+    };
+    static const Forever forever;
+    return forever.text;
   }
   std::unique_ptr<Info> info_;
 };
@@ -80,8 +86,8 @@ class [[nodiscard]] Status {
 template <typename T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : value_(std::move(value)) {}           // NOLINT: implicit by design
-  Result(Status status) : status_(std::move(status)) {}   // NOLINT: implicit by design
+  Result(T value) : value_(std::move(value)) {}          // NOLINT: implicit by design
+  Result(Status status) : status_(std::move(status)) {}  // NOLINT: implicit by design
 
   bool ok() const { return value_.has_value(); }
   explicit operator bool() const { return ok(); }
@@ -106,11 +112,10 @@ class [[nodiscard]] Result {
 #define OPTIMA_CONCAT(a, b) OPTIMA_CONCAT_INNER(a, b)
 
 // Returns the Status from the enclosing function when `expression` (a Status) failed.
-#define OPTIMA_TRY(expression)                              \
-  do {                                                      \
-    if (::optima::Status optima_try_status = (expression);  \
-        !optima_try_status.ok())                            \
-      return optima_try_status;                             \
+#define OPTIMA_TRY(expression)                                                      \
+  do {                                                                              \
+    if (::optima::Status optima_try_status = (expression); !optima_try_status.ok()) \
+      return optima_try_status;                                                     \
   } while (false)
 
 // OPTIMA_ASSIGN(auto x, f()): x = the value of the Result, or return its Status.

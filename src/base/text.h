@@ -10,11 +10,15 @@
 namespace optima {
 
 namespace text_detail {
-inline void append(std::string& out, std::string_view piece) { out.append(piece); }
-inline void append(std::string& out, char c) { out.push_back(c); }
+inline void append(std::string& out, std::string_view piece) {
+  out.append(piece);
+}
+inline void append(std::string& out, char c) {
+  out.push_back(c);
+}
 template <typename Number>
-  requires(std::is_arithmetic_v<Number> && !std::is_same_v<Number, char>)
-void append(std::string& out, Number number) {
+requires(std::is_arithmetic_v<Number> &&
+         !std::is_same_v<Number, char>) void append(std::string& out, Number number) {
   if constexpr (std::is_same_v<Number, bool>) {
     out.append(number ? "true" : "false");
   } else {

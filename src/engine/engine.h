@@ -51,13 +51,13 @@ struct LoadOptions {
 enum class ComputePath : int32_t { fast = 0, reference = 1 };
 
 struct SessionOptions {
-  int64_t context_tokens = 0;      // 0 = the model's own context length
+  int64_t context_tokens = 0;  // 0 = the model's own context length
   ComputePath path = ComputePath::fast;
   int64_t prefill_chunk_tokens = 0;  // 0 = the engine's choice (512)
 };
 
 struct MemoryUse {
-  int64_t limit_bytes = 0;         // 0 = none
+  int64_t limit_bytes = 0;  // 0 = none
   int64_t used_bytes = 0, peak_bytes = 0;
   int64_t weights_mapped_bytes = 0;
   int64_t kv_bytes = 0, activation_bytes = 0;
@@ -137,7 +137,6 @@ class Engine {
 
   virtual MemoryUse memory() const = 0;
   virtual int threads() const = 0;
-  virtual uint32_t isa() const = 0;  // kernels::IsaMask in use
 };
 
 }  // namespace optima::engine

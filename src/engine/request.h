@@ -32,12 +32,12 @@ enum class PromptMode : int32_t {
 };
 
 enum class FinishReason : int32_t {
-  none = 0,       // still running
-  stop = 1,       // an end-of-generation token
+  none = 0,  // still running
+  stop = 1,  // an end-of-generation token
   stop_string = 2,
-  length = 3,     // max_tokens
-  context = 4,    // the context is full
-  host = 5,       // the callback said stop
+  length = 3,   // max_tokens
+  context = 4,  // the context is full
+  host = 5,     // the callback said stop
   cancelled = 6,
   deadline = 7,
   error = 8,
@@ -49,16 +49,16 @@ struct RequestSpec {
   std::vector<int32_t> ids;
   bool has_ids = false;
   PromptMode prompt_mode = PromptMode::whole;
-  bool add_special = true;     // BOS/EOS by the file's rule (text prompts)
-  bool parse_special = true;   // special tokens in the text become tokens
-  bool ignore_eos = false;     // end-of-generation tokens do not end it
-  bool show_special = false;   // control tokens appear in the text
-  int64_t max_tokens = 0;      // 0 = until stop or context; negative is an error
-  bool prompt_only = false;    // process (and score) the prompt, generate nothing
+  bool add_special = true;    // BOS/EOS by the file's rule (text prompts)
+  bool parse_special = true;  // special tokens in the text become tokens
+  bool ignore_eos = false;    // end-of-generation tokens do not end it
+  bool show_special = false;  // control tokens appear in the text
+  int64_t max_tokens = 0;     // 0 = until stop or context; negative is an error
+  bool prompt_only = false;   // process (and score) the prompt, generate nothing
   std::vector<std::string> stop_strings;
   std::vector<int32_t> stop_tokens;
   sampling::SamplingParams sampling;
-  int64_t deadline_ms = 0;     // from submission; 0 = none
+  int64_t deadline_ms = 0;  // from submission; 0 = none
   // Log-probability of each prompt token at position >= this, given its predecessors; -1 = none.
   int64_t prompt_logprobs_from = -1;
   // Full logits: for every position p listed (ascending; position = index in the whole token
@@ -66,14 +66,14 @@ struct RequestSpec {
   // logits_out + i * vocabulary. The buffer belongs to the caller and outlives the request.
   std::vector<int64_t> logits_positions;
   float* logits_out = nullptr;
-  int64_t logits_capacity = 0;  // floats
+  int64_t logits_capacity = 0;         // floats
   std::shared_ptr<CancelFlag> cancel;  // optional, beside Request::cancel()
-  void* user = nullptr;         // cookie handed back in every event
+  void* user = nullptr;                // cookie handed back in every event
 };
 
 struct Counters {
   int64_t prompt_tokens = 0;
-  int64_t cached_tokens = 0;       // of the prompt, taken from KV
+  int64_t cached_tokens = 0;  // of the prompt, taken from KV
   int64_t output_tokens = 0;
   int64_t queue_ns = 0, prefill_ns = 0, decode_ns = 0, first_token_ns = 0;  // from submission
   int64_t weight_bytes_read = 0, kv_bytes_read = 0;
@@ -91,10 +91,11 @@ struct RequestResult {
   FinishReason finish = FinishReason::none;
   std::vector<int32_t> prompt_ids;
   std::vector<OutputToken> tokens;
-  std::string text;    // whole code points, without stop strings
-  std::string bytes;   // of the tokens, as they are
+  std::string text;                    // whole code points, without stop strings
+  std::string bytes;                   // of the tokens, as they are
   std::vector<float> prompt_logprobs;  // [prompt_tokens - from]
-  int stop_index = -1; // which stop string
+  int stop_index = -1;                 // which stop string
+  int64_t logits_rows = 0;             // rows written to logits_out: a last token is never fed
   Counters counters;
 };
 
@@ -109,12 +110,12 @@ class Request;
 struct Event {
   EventType type{};
   std::shared_ptr<Request> request;
-  std::string text;    // whole code points, may be empty
+  std::string text;  // whole code points, may be empty; in done: what was held back until then
   std::string bytes;
   int32_t token = -1;
   float logprob = 0;
   std::vector<sampling::TokenLogprob> top;
-  int64_t index = 0;   // output index of the token
+  int64_t index = 0;                          // output index of the token
   int64_t tokens_done = 0, tokens_total = 0;  // prefill
   FinishReason finish = FinishReason::none;   // done
 };

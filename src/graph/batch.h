@@ -17,10 +17,10 @@ struct SequenceRun {
 };
 
 struct Batch {
-  std::span<const int32_t> token_ids;   // [tokens]
-  std::span<const int32_t> positions;   // [tokens]
+  std::span<const int32_t> token_ids;  // [tokens]
+  std::span<const int32_t> positions;  // [tokens]
   std::span<const SequenceRun> sequences;
-  std::span<const int32_t> output_rows; // batch rows to score, ascending
+  std::span<const int32_t> output_rows;  // batch rows to score, ascending
 };
 
 }  // namespace optima::graph

@@ -135,10 +135,16 @@ std::vector<ValueId> reads(const Op& op) {
                         [](const Embed&) { return Ids{}; },
                         [](const RmsNorm& o) { return Ids{o.in}; },
                         [](const Matmul& o) { return Ids{o.in}; },
-                        [](const Add& o) { return Ids{o.a, o.b}; },
-                        [](const GatedAct& o) { return Ids{o.gate, o.up}; },
+                        [](const Add& o) {
+                          return Ids{o.a, o.b};
+                        },
+                        [](const GatedAct& o) {
+                          return Ids{o.gate, o.up};
+                        },
                         [](const Rope& o) { return Ids{o.in}; },
-                        [](const StoreKv& o) { return Ids{o.k, o.v}; },
+                        [](const StoreKv& o) {
+                          return Ids{o.k, o.v};
+                        },
                         [](const Attention& o) { return Ids{o.q}; },
                         [](const GatherOutputs& o) { return Ids{o.in}; },
                     },

@@ -92,7 +92,7 @@ struct Attention {
   int64_t heads, kv_heads, head_dim;
   int64_t window;  // 0 = all positions
   float scale;
-  float softcap;   // 0 = none
+  float softcap;  // 0 = none
   ValueId out;
 };
 struct GatherOutputs {
@@ -100,8 +100,8 @@ struct GatherOutputs {
   ValueId out;
 };
 
-using Op = std::variant<Embed, RmsNorm, Matmul, Add, GatedAct, Rope, StoreKv, Attention,
-                        GatherOutputs>;
+using Op =
+    std::variant<Embed, RmsNorm, Matmul, Add, GatedAct, Rope, StoreKv, Attention, GatherOutputs>;
 
 class Graph {
  public:

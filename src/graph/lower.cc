@@ -41,7 +41,8 @@ class Lowering {
     for (const Op& op : graph_.ops) {
       for (const ValueId id : reads(op))
         if (!defined[static_cast<size_t>(id)])
-          return Status(Code::internal, text("graph: value %", id, " is read before it is defined"));
+          return Status(Code::internal,
+                        text("graph: value %", id, " is read before it is defined"));
       for (const ValueId id : defines(op)) defined[static_cast<size_t>(id)] = true;
       const auto* store = std::get_if<StoreKv>(&op);
       if (store != nullptr && static_cast<size_t>(store->layer) >= options_.kv.size())
@@ -59,9 +60,8 @@ class Lowering {
 
   bool needs_quantised(const Matmul& op) const {
     return options_.activations == Activations::quantised &&
-           std::any_of(op.weights.begin(), op.weights.end(), [](const Weight& w) {
-             return kernels::uses_quantised_activations(w.type);
-           });
+           std::any_of(op.weights.begin(), op.weights.end(),
+                       [](const Weight& w) { return kernels::uses_quantised_activations(w.type); });
   }
 
   // The row step that takes row-local work of `rows` now: the last one, or a new one.
@@ -126,10 +126,10 @@ class Lowering {
         if (crosses) use_value(id, end);
       }
       if (const auto* matmul = std::get_if<Matmul>(&op); matmul && needs_quantised(*matmul))
-        quantised_block_[i] = new_block(
-            static_cast<int64_t>(kernels::quantised_rows_bytes(rows_max(rows_of(op)),
-                                                               matmul->weights.front().columns)),
-            step - 1, step);
+        quantised_block_[i] =
+            new_block(static_cast<int64_t>(kernels::quantised_rows_bytes(
+                          rows_max(rows_of(op)), matmul->weights.front().columns)),
+                      step - 1, step);
     }
     use_value(graph_.logits, end);
     for (const RopeTable& table : graph_.ropes)
@@ -145,8 +145,8 @@ class Lowering {
     const auto at = static_cast<size_t>(root(id));
     if (!value_block_[at]) {
       const Value& value = graph_.values[at];
-      value_block_[at] = new_block(rows_max(value.rows) * value.width *
-                                       static_cast<int64_t>(sizeof(float)), step, step);
+      value_block_[at] = new_block(
+          rows_max(value.rows) * value.width * static_cast<int64_t>(sizeof(float)), step, step);
     }
     touch(*value_block_[at], step);
   }
@@ -193,30 +193,33 @@ class Lowering {
                        number);
             },
             [&](const Matmul& o) { emit_matmul(o, number); },
-            [&](const Add& o) { emit_row(AddRow{place(o.a), place(o.b), place(o.out)}, number); },
+            [&](const Add& o) {
+              emit_row(AddRow{place(o.a), place(o.b), place(o.out)}, number);
+            },
             [&](const GatedAct& o) {
               emit_row(GatedActRow{place(o.gate), place(o.up), place(o.out), o.act}, number);
             },
             [&](const Rope& o) {
               const RopeTable& table = graph_.ropes[static_cast<size_t>(o.table)];
-              emit_row(RopeRow{place(o.in), angles(o.table), o.head_dim,
-                               static_cast<int64_t>(2 * table.inverse_frequency.size()),
-                               table.pairs},
-                       number);
+              emit_row(
+                  RopeRow{place(o.in), angles(o.table), o.head_dim,
+                          static_cast<int64_t>(2 * table.inverse_frequency.size()), table.pairs},
+                  number);
             },
             [&](const StoreKv& o) {
-              emit_row(StoreKvRow{place(o.k), place(o.v),
-                                  options_.kv[static_cast<size_t>(o.layer)], o.kv_heads,
-                                  o.head_dim},
+              emit_row(StoreKvRow{place(o.k), place(o.v), options_.kv[static_cast<size_t>(o.layer)],
+                                  o.kv_heads, o.head_dim},
                        number);
             },
             [&](const Attention& o) {
               step(number).work =
-                  AttentionStep{place(o.q),  place(o.out), options_.kv[static_cast<size_t>(o.layer)],
-                                o.heads,     o.kv_heads,   o.head_dim,
-                                o.window,    o.scale,      o.softcap};
+                  AttentionStep{place(o.q), place(o.out), options_.kv[static_cast<size_t>(o.layer)],
+                                o.heads,    o.kv_heads,   o.head_dim,
+                                o.window,   o.scale,      o.softcap};
             },
-            [&](const GatherOutputs& o) { emit_row(GatherRow{place(o.in), place(o.out)}, number); },
+            [&](const GatherOutputs& o) {
+              emit_row(GatherRow{place(o.in), place(o.out)}, number);
+            },
         },
         op);
   }
@@ -268,9 +271,9 @@ std::string line(const Step& step) {
   return std::visit(
       Overloaded{
           [&](const RowStep& work) {
-            static constexpr const char* kNames[] = {"embed", "rope_angles", "rms_norm",
-                                                     "add",   "gated_act",   "rope",
-                                                     "store_kv", "quantise", "gather"};
+            static constexpr const char* kNames[] = {"embed",    "rope_angles", "rms_norm",
+                                                     "add",      "gated_act",   "rope",
+                                                     "store_kv", "quantise",    "gather"};
             std::string out = text(rows, "row");
             for (const RowOp& op : work.ops) out += text(" ", kNames[op.index()]);
             return out;

@@ -18,7 +18,9 @@ struct Overloaded : Visitors... {
 
 constexpr size_t kNever = SIZE_MAX;
 
-size_t round_line(size_t bytes) { return (bytes + 63) / 64 * 64; }
+size_t round_line(size_t bytes) {
+  return (bytes + 63) / 64 * 64;
+}
 
 // Scratch that any step of the program may ask of one thread.
 size_t scratch_bytes(const graph::Program& program, const KernelTable& kernels) {
@@ -30,11 +32,10 @@ size_t scratch_bytes(const graph::Program& program, const KernelTable& kernels) 
   const auto attention = [&](const graph::AttentionStep& step) {
     const auto heads = step.heads;
     if (kernels.attention.scratch_bytes != nullptr)
-      bytes = std::max(bytes,
-                       kernels.attention.scratch_bytes(heads, step.kv_heads, step.head_dim));
+      bytes = std::max(bytes, kernels.attention.scratch_bytes(heads, step.kv_heads, step.head_dim));
     if (kernels.attention_split != nullptr && kernels.attention_split->scratch_bytes != nullptr)
-      bytes = std::max(
-          bytes, kernels.attention_split->scratch_bytes(heads, step.kv_heads, step.head_dim));
+      bytes = std::max(bytes,
+                       kernels.attention_split->scratch_bytes(heads, step.kv_heads, step.head_dim));
   };
   for (const auto* steps : {&program.body, &program.head})
     for (const graph::Step& step : *steps)
@@ -63,8 +64,8 @@ class CpuRunner final : public Runner {
     OPTIMA_ASSIGN(memory_, allocator.allocate(arena + partials + scratch, "activations"));
     partials_ = memory_.data() + arena;
     scratch_ = partials_ + partials;
-    counters_ = std::vector<std::atomic<int64_t>>(
-        std::max(program_.body.size(), program_.head.size()));
+    counters_ =
+        std::vector<std::atomic<int64_t>>(std::max(program_.body.size(), program_.head.size()));
     return {};
   }
 
@@ -86,6 +87,10 @@ class CpuRunner final : public Runner {
     return reinterpret_cast<float*>(memory_.data() + program_.logits.offset);
   }
 
+  int64_t argmax(const float* row) const override {
+    return kernels_.argmax(row, program_.logits.width);
+  }
+
   int64_t arena_bytes() const override { return static_cast<int64_t>(memory_.size()); }
 
  private:
@@ -93,8 +98,7 @@ class CpuRunner final : public Runner {
               int64_t output_begin, const StopCheck* stop) {
     for (auto& counter : counters_) counter.store(0, std::memory_order_relaxed);
     stopped_after_.store(kNever, std::memory_order_relaxed);
-    const Pass pass{&program_, &batch,    &kernels_,    &pool_,
-                    memory_.data(), partials_, output_begin};
+    const Pass pass{&program_, &batch, &kernels_, &pool_, memory_.data(), partials_, output_begin};
     const auto work = [&](int thread, int threads) {
       for (size_t s = 0; s < steps.size(); ++s) {
         const Worker worker{thread, threads,
@@ -132,7 +136,7 @@ class CpuRunner final : public Runner {
   std::byte* scratch_ = nullptr;
   size_t scratch_bytes_ = 0;
   std::vector<std::atomic<int64_t>> counters_;  // one a step
-  std::atomic<size_t> stopped_after_{kNever};  // the step after which all threads leave
+  std::atomic<size_t> stopped_after_{kNever};   // the step after which all threads leave
 };
 
 }  // namespace

@@ -3,7 +3,8 @@
 
 namespace optima::backend::cpu {
 
-KernelTable fast_kernels(kernels::IsaMask available) {
+KernelTable fast_kernels() {
+  const kernels::IsaMask available = kernels::detect_isa();
   using kernels::best;
   return {
       .rms_norm = best(kernels::rms_norm_variants(), available).fn,
@@ -11,6 +12,7 @@ KernelTable fast_kernels(kernels::IsaMask available) {
       .add = best(kernels::add_variants(), available).fn,
       .gated_act = best(kernels::gated_act_variants(), available).fn,
       .scale = best(kernels::scale_variants(), available).fn,
+      .argmax = best(kernels::argmax_variants(), available).fn,
       .kv_store = best(kernels::kv_store_variants(), available).fn,
       .quantise_rows = best(kernels::quantise_rows_variants(), available).fn,
       .matmul = best(kernels::matmul_variants(), available).fn,
@@ -26,6 +28,7 @@ KernelTable reference_kernels() {
       .add = kernels::kAddReference,
       .gated_act = kernels::kGatedActReference,
       .scale = kernels::kScaleReference,
+      .argmax = kernels::kArgmaxReference,
       .kv_store = kernels::kKvStoreReference,
       .quantise_rows = best(kernels::quantise_rows_variants(), kernels::kIsaNone).fn,
       .matmul = kernels::kMatmulReference,

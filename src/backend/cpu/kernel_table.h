@@ -17,6 +17,7 @@ struct KernelTable {
   kernels::AddFn add;
   kernels::GatedActFn gated_act;
   kernels::ScaleFn scale;
+  kernels::ArgmaxFn argmax;
   kernels::KvStoreFn kv_store;
   kernels::QuantiseRowsFn quantise_rows;
   kernels::MatmulKernel matmul;
@@ -25,7 +26,7 @@ struct KernelTable {
 };
 
 // The fastest rows that the CPU has (f16 KV, int8 activations).
-KernelTable fast_kernels(kernels::IsaMask available);
+KernelTable fast_kernels();
 // Plain loops (f32 KV, fp32 activations).
 KernelTable reference_kernels();
 

@@ -103,8 +103,7 @@ class RowRunner {
 
   void operator()(const graph::GatherRow& op) const {
     for (int64_t row = tile_.begin; row < tile_.end; ++row) {
-      const int32_t from =
-          pass_.batch->output_rows[static_cast<size_t>(pass_.output_begin + row)];
+      const int32_t from = pass_.batch->output_rows[static_cast<size_t>(pass_.output_begin + row)];
       std::memcpy(row_at(op.out, row), row_at(op.in, from),
                   static_cast<size_t>(op.out.width) * sizeof(float));
     }

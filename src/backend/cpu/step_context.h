@@ -19,15 +19,15 @@ struct Pass {
   const KernelTable* kernels;
   ThreadPool* pool;
   std::byte* arena;
-  std::byte* partials;      // split attention: see AttentionSplitKernel
-  int64_t output_begin;     // first scored row of this head tile
+  std::byte* partials;   // split attention: see AttentionSplitKernel
+  int64_t output_begin;  // first scored row of this head tile
 };
 
 struct Worker {
   int thread;
   int threads;
-  std::byte* scratch;              // private
-  std::atomic<int64_t>* counter;   // of this step, 0 at its start, shared: next piece of work
+  std::byte* scratch;             // private
+  std::atomic<int64_t>* counter;  // of this step, 0 at its start, shared: next piece of work
 };
 
 inline float* floats_at(const Pass& pass, const graph::Place& place) {

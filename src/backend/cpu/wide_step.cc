@@ -10,7 +10,9 @@ namespace {
 // Pieces per thread: enough to even out, few enough that taking one costs nothing.
 constexpr int64_t kPiecesPerThread = 8;
 
-int64_t round_up(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
+int64_t round_up(int64_t value, int64_t unit) {
+  return (value + unit - 1) / unit * unit;
+}
 
 int64_t take(const Worker& worker) {
   return worker.counter->fetch_add(1, std::memory_order_relaxed);
@@ -47,8 +49,7 @@ class AttentionRunner {
       const graph::SequenceRun& run = pass_.batch->sequences[s];
       const kernels::AttentionArgs args = arguments(run);
       const int64_t splits = splits_of(run, s);
-      const int64_t items =
-          splits > 0 ? splits * step_.kv_heads : kernels::attention_items(args);
+      const int64_t items = splits > 0 ? splits * step_.kv_heads : kernels::attention_items(args);
       merging = merging || splits > 1;
       for (; next < first_item + items; next = take(worker_))
         run_item(args, run, s, splits, next - first_item);

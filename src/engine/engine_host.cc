@@ -1,0 +1,297 @@
+// The host's side of the engine: creating, submitting, waiting, closing. The turn itself is in
+// engine.cc.
+#include <algorithm>
+
+#include "base/text.h"
+#include "engine/engine_impl.h"
+
+namespace optima::engine {
+namespace {
+
+TimePoint now() {
+  return std::chrono::steady_clock::now();
+}
+
+}  // namespace
+
+Result<std::shared_ptr<Engine>> Engine::create(const EngineOptions& options) {
+  if (options.threads < 0 || options.threads > 4096)
+    return Status(Code::invalid_argument,
+                  text("threads is ", options.threads, ", allowed are 0 to 4096"));
+  if (options.priority < 0 || options.priority > 19)
+    return Status(Code::invalid_argument,
+                  text("priority is ", options.priority, ", allowed are 0 to 19"));
+  if (options.memory_limit_bytes < 0)
+    return Status(Code::invalid_argument,
+                  text("memory limit is ", options.memory_limit_bytes, " bytes, wanted >= 0"));
+  if ((options.allocator.allocate == nullptr) != (options.allocator.release == nullptr))
+    return Status(Code::invalid_argument, "the host allocator needs both functions or none");
+  OPTIMA_ASSIGN(auto pool,
+                ThreadPool::create({options.threads, options.affinity, options.priority}));
+  return std::shared_ptr<Engine>(std::make_shared<EngineImpl>(options, std::move(pool)));
+}
+
+EngineImpl::EngineImpl(const EngineOptions& options, std::unique_ptr<ThreadPool> pool)
+    : hub_(std::make_shared<Hub>()),
+      options_(options),
+      allocator_(options.allocator, options.memory_limit_bytes),
+      pool_(std::move(pool)) {}
+
+// By now no request is active: an active one holds its session, and that the engine. This may be
+// the driving thread itself, letting go of the last session.
+EngineImpl::~EngineImpl() {
+  token_->stop.store(true);
+  {
+    const std::lock_guard lock(hub_->mutex);
+    closed_ = true;
+  }
+  hub_->work.notify_all();
+  if (!driver_.joinable()) return;
+  if (driver_.get_id() == std::this_thread::get_id()) {
+    driver_.detach();
+  } else {
+    driver_.join();
+  }
+}
+
+Result<std::shared_ptr<Model>> EngineImpl::load(const model::Source& source,
+                                                const LoadOptions& options) {
+  {
+    const std::lock_guard lock(hub_->mutex);
+    if (closed_) return Status(Code::invalid_state, "the engine was destroyed");
+  }
+  OPTIMA_ASSIGN(std::shared_ptr<ModelImpl> model,
+                ModelImpl::load(shared_from_this(), source, options, allocator_));
+  const std::lock_guard lock(hub_->mutex);
+  std::erase_if(models_, [](const auto& entry) { return entry.expired(); });
+  models_.push_back(model);
+  return std::shared_ptr<Model>(std::move(model));
+}
+
+Result<std::shared_ptr<Session>> EngineImpl::create_session(const std::shared_ptr<Model>& model,
+                                                            const SessionOptions& options) {
+  const auto impl = std::static_pointer_cast<ModelImpl>(model);
+  if (impl->engine().get() != this)
+    return Status(Code::invalid_argument, "the model belongs to another engine");
+  if (impl->closed()) return Status(Code::invalid_state, "the model was destroyed");
+  if (options.context_tokens < 0 || options.prefill_chunk_tokens < 0)
+    return Status(Code::invalid_argument,
+                  text("context_tokens ", options.context_tokens, ", prefill_chunk_tokens ",
+                       options.prefill_chunk_tokens, ", wanted >= 0"));
+  OPTIMA_ASSIGN(ModelRunner * runner, impl->runner(options.path, *pool_, allocator_));
+  if (options.context_tokens > impl->config()->context_length)
+    return Status(Code::invalid_argument,
+                  text("context of ", options.context_tokens, " tokens, the model was trained for ",
+                       impl->config()->context_length),
+                  {options.context_tokens, -1, impl->config()->context_length});
+  return std::shared_ptr<Session>(std::make_shared<SessionImpl>(hub_, impl, runner, options));
+}
+
+Result<std::shared_ptr<RequestImpl>> EngineImpl::enqueue(const std::shared_ptr<Session>& session,
+                                                         RequestSpec spec, Delivery delivery) {
+  auto impl = std::static_pointer_cast<SessionImpl>(session);
+  if (impl->model()->engine().get() != this)
+    return Status(Code::invalid_argument, "the session belongs to another engine");
+  auto request = std::make_shared<RequestImpl>(hub_, std::move(impl), std::move(spec), delivery);
+  OPTIMA_TRY(request->prepare());
+  const std::lock_guard lock(hub_->mutex);
+  if (closed_) return Status(Code::invalid_state, "the engine was destroyed");
+  if (options_.drive == Drive::library) OPTIMA_TRY(start_driver());
+  active_.reserve(active_.size() + 1);
+  OPTIMA_TRY(request->claim(now()));
+  request->set_sink(&queue_);
+  active_.push_back(request);
+  hub_->work.notify_all();
+  return request;
+}
+
+Result<std::shared_ptr<Request>> EngineImpl::submit(const std::shared_ptr<Session>& session,
+                                                    RequestSpec spec) {
+  OPTIMA_ASSIGN(std::shared_ptr<RequestImpl> request,
+                enqueue(session, std::move(spec), Delivery::queue));
+  return std::shared_ptr<Request>(std::move(request));
+}
+
+Result<std::shared_ptr<Request>> EngineImpl::generate(
+    const std::shared_ptr<Session>& session, RequestSpec spec,
+    const std::function<Verdict(const Event&)>& on_event) {
+  if (called_back_on_this_thread())
+    return Status(Code::busy, "generate() from inside a callback of the same engine");
+  OPTIMA_ASSIGN(const std::shared_ptr<RequestImpl> request,
+                enqueue(session, std::move(spec), on_event ? Delivery::callback : Delivery::none));
+  return run_blocking(request, on_event);
+}
+
+bool EngineImpl::called_back_on_this_thread() const {
+  const std::lock_guard lock(hub_->mutex);
+  return std::find(in_callback_.begin(), in_callback_.end(), std::this_thread::get_id()) !=
+         in_callback_.end();
+}
+
+// Events in order, each answered before the next token is computed; the turns are taken by the
+// driving thread, or here.
+Result<std::shared_ptr<Request>> EngineImpl::run_blocking(
+    const std::shared_ptr<RequestImpl>& request,
+    const std::function<Verdict(const Event&)>& on_event) {
+  const std::shared_ptr<EngineImpl> self = shared_from_this();  // outlives its own callback
+  const bool host_drives = options_.drive == Drive::host;
+  for (;;) {
+    std::unique_lock lock(hub_->mutex);
+    if (request->own_events().empty()) {
+      const bool done = request->finished();
+      if (done && closed_) {
+        lock.unlock();
+        close();  // Asked for inside a callback of ours: finished now.
+        break;
+      }
+      if (done) break;
+      if (!host_drives) {
+        hub_->events.wait(lock,
+                          [&] { return request->finished() || !request->own_events().empty(); });
+        continue;
+      }
+      lock.unlock();
+      if (turn_mutex_.try_lock()) {
+        turn_for_host();
+        turn_mutex_.unlock();
+      } else {
+        lock.lock();
+        hub_->events.wait_for(lock, std::chrono::milliseconds(1));
+      }
+      continue;
+    }
+    const Event event = std::move(request->own_events().front());
+    request->own_events().pop_front();
+    in_callback_.push_back(std::this_thread::get_id());
+    lock.unlock();
+    const Verdict verdict = on_event(event);
+    lock.lock();
+    std::erase(in_callback_, std::this_thread::get_id());
+    request->answer(verdict);
+    hub_->work.notify_all();
+  }
+  return std::shared_ptr<Request>(request);
+}
+
+std::vector<Event> EngineImpl::poll(size_t events_max, int64_t timeout_ms) {
+  std::unique_lock lock(hub_->mutex);
+  const auto ready = [this] {
+    return !queue_.empty() || closed_ ||
+           std::none_of(active_.begin(), active_.end(),
+                        [](const auto& request) { return request->delivery() == Delivery::queue; });
+  };
+  if (timeout_ms < 0) {
+    hub_->events.wait(lock, ready);
+  } else if (timeout_ms > 0) {
+    hub_->events.wait_for(lock, std::chrono::milliseconds(timeout_ms), ready);
+  }
+  const size_t count = std::min(events_max, queue_.size());
+  std::vector<Event> out(std::make_move_iterator(queue_.begin()),
+                         std::make_move_iterator(queue_.begin() + static_cast<ptrdiff_t>(count)));
+  queue_.erase(queue_.begin(), queue_.begin() + static_cast<ptrdiff_t>(count));
+  return out;
+}
+
+Result<bool> EngineImpl::step() {
+  if (options_.drive != Drive::host)
+    return Status(Code::invalid_state, "this engine drives itself; step() is for Drive::host");
+  if (called_back_on_this_thread())
+    return Status(Code::busy, "step() from inside a callback of the same engine");
+  const std::unique_lock turn_lock(turn_mutex_, std::try_to_lock);
+  if (!turn_lock.owns_lock()) return Status(Code::busy, "another thread is inside step()");
+  return turn_for_host();
+}
+
+bool EngineImpl::turn_for_host() {
+  Sessions released;  // Freed after the turn, outside the hub's lock.
+  return turn(released);
+}
+
+// ---- the driving thread ----
+
+Status EngineImpl::start_driver() {
+  if (driver_.joinable()) return {};
+  try {
+    driver_ = std::thread(&EngineImpl::drive, this, token_);
+  } catch (const std::system_error& error) {
+    return Status(Code::oom_host, text("the driving thread cannot be started: ", error.what()));
+  }
+  return {};
+}
+
+void EngineImpl::drive(EngineImpl* engine, std::shared_ptr<DriverToken> token) {
+  while (!token->stop.load()) {
+    Sessions released;
+    bool ran = false;
+    {
+      const std::lock_guard turn_lock(engine->turn_mutex_);
+      ran = engine->turn(released);
+    }
+    released.clear();  // May end the engine, if it held the last session.
+    if (token->stop.load()) return;
+    if (!ran) engine->wait_for_work();
+  }
+}
+
+bool EngineImpl::has_work() const {
+  return closed_ || std::any_of(active_.begin(), active_.end(),
+                                [](const auto& request) { return !request->waits_for_host(); });
+}
+
+// Sleeps until there is something to compute, at most until the next deadline.
+void EngineImpl::wait_for_work() {
+  std::unique_lock lock(hub_->mutex);
+  std::optional<TimePoint> wake;
+  for (const auto& request : active_)
+    if (const auto deadline = request->deadline(); deadline && (!wake || *deadline < *wake))
+      wake = deadline;
+  const auto ready = [this] { return token_->stop.load() || has_work(); };
+  if (wake) {
+    hub_->work.wait_until(lock, *wake, ready);
+  } else {
+    hub_->work.wait(lock, ready);
+  }
+}
+
+// ---- the end ----
+
+void EngineImpl::close() {
+  {
+    std::unique_lock lock(hub_->mutex);
+    closed_ = true;
+    for (const auto& request : active_) request->cancel();
+    hub_->work.notify_all();
+    hub_->events.notify_all();
+  }
+  if (called_back_on_this_thread()) return;
+  if (options_.drive == Drive::host) {
+    const std::lock_guard turn_lock(turn_mutex_);
+    turn_for_host();
+  }
+  std::unique_lock lock(hub_->mutex);
+  hub_->events.wait(lock, [this] { return active_.empty(); });
+  queue_.clear();
+  token_->stop.store(true);
+  hub_->work.notify_all();
+  std::thread driver = std::move(driver_);
+  lock.unlock();
+  if (!driver.joinable()) return;
+  if (driver.get_id() == std::this_thread::get_id()) {
+    driver.detach();
+  } else {
+    driver.join();
+  }
+}
+
+MemoryUse EngineImpl::memory() const {
+  MemoryUse use;
+  use.limit_bytes = allocator_.limit_bytes();
+  use.used_bytes = allocator_.bytes_used();
+  use.peak_bytes = allocator_.bytes_peak();
+  const std::lock_guard lock(hub_->mutex);
+  for (const auto& entry : models_)
+    if (const auto model = entry.lock()) model->add_memory(use);
+  return use;
+}
+
+}  // namespace optima::engine

@@ -1,0 +1,94 @@
+// The engine behind engine.h. One thread at a time takes turns: the library's own (Drive::library)
+// or whichever host thread is inside step() or generate() (Drive::host).
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "engine/batch.h"
+#include "engine/engine.h"
+#include "engine/hub.h"
+#include "engine/request_impl.h"
+
+namespace optima::engine {
+
+class EngineImpl final : public Engine, public std::enable_shared_from_this<EngineImpl> {
+ public:
+  EngineImpl(const EngineOptions& options, std::unique_ptr<ThreadPool> pool);
+  ~EngineImpl() override;
+
+  Result<std::shared_ptr<Model>> load(const model::Source& source,
+                                      const LoadOptions& options) override;
+  Result<std::shared_ptr<Session>> create_session(const std::shared_ptr<Model>& model,
+                                                  const SessionOptions& options) override;
+  Result<std::shared_ptr<Request>> submit(const std::shared_ptr<Session>& session,
+                                          RequestSpec spec) override;
+  Result<std::shared_ptr<Request>> generate(
+      const std::shared_ptr<Session>& session, RequestSpec spec,
+      const std::function<Verdict(const Event&)>& on_event) override;
+  std::vector<Event> poll(size_t events_max, int64_t timeout_ms) override;
+  Result<bool> step() override;
+  void close() override;
+  MemoryUse memory() const override;
+  int threads() const override { return pool_->size(); }
+
+ private:
+  using Sessions = std::vector<std::shared_ptr<SessionImpl>>;
+  // Shared with the driving thread, which must not touch the engine once it says stop.
+  struct DriverToken {
+    std::atomic<bool> stop{false};
+  };
+
+  Result<std::shared_ptr<RequestImpl>> enqueue(const std::shared_ptr<Session>& session,
+                                               RequestSpec spec, Delivery delivery);
+  Status start_driver();
+  static void drive(EngineImpl* engine, std::shared_ptr<DriverToken> token);
+  void wait_for_work();
+  bool has_work() const;
+
+  // ---- one turn; exclusive ----
+  bool turn(Sessions& released);
+  bool turn_for_host();  // turn() on a host thread; false = nothing to do
+  ModelRunner* retire_and_choose(TimePoint now, Sessions& released);
+  void schedule(ModelRunner* runner, TimePoint now, Sessions& released);
+  void forward(ModelRunner* runner, Sessions& released);
+  Status score(ModelRunner* runner, const graph::Batch& batch);
+  void count_bytes(const ModelRunner& runner);
+  void retire(RequestImpl& request, FinishReason reason, Status status, TimePoint now,
+              Sessions& released);
+  bool interrupted_in_batch() const;
+
+  // ---- generate() ----
+  Result<std::shared_ptr<Request>> run_blocking(
+      const std::shared_ptr<RequestImpl>& request,
+      const std::function<Verdict(const Event&)>& on_event);
+  bool called_back_on_this_thread() const;
+
+  std::shared_ptr<Hub> hub_;
+  EngineOptions options_;
+  Allocator allocator_;
+  std::unique_ptr<ThreadPool> pool_;
+  std::mutex turn_mutex_;
+  std::thread driver_;
+  std::shared_ptr<DriverToken> token_ = std::make_shared<DriverToken>();
+
+  // Under the hub's lock.
+  std::vector<std::shared_ptr<RequestImpl>> active_;  // in order of arrival
+  std::deque<Event> queue_;
+  std::vector<std::thread::id> in_callback_;
+  std::vector<std::weak_ptr<ModelImpl>> models_;
+  bool closed_ = false;
+
+  // Of the turn.
+  PackedBatch batch_;
+  std::vector<scheduler::Candidate> candidates_;
+  std::vector<RequestImpl*> candidate_requests_;
+  std::vector<scheduler::Slot> slots_;
+  std::vector<ModelRunner*> runners_;
+  size_t next_runner_ = 0;
+};
+
+}  // namespace optima::engine

@@ -1,0 +1,16 @@
+// The lock and the bells of one engine. Requests keep it alive on their own, so that a handle may
+// outlive its engine.
+#pragma once
+
+#include <condition_variable>
+#include <mutex>
+
+namespace optima::engine {
+
+struct Hub {
+  std::mutex mutex;                // guards requests, sessions and event queues of the engine
+  std::condition_variable work;    // the driving thread waits: submitted, acknowledged, closed
+  std::condition_variable events;  // hosts wait: an event, the end of a request or of a turn
+};
+
+}  // namespace optima::engine

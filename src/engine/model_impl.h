@@ -1,0 +1,52 @@
+// A loaded model: the mapped file, its tokenizer and template, the decoder graph, and one runner
+// for each compute path that a session asked for.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <mutex>
+
+#include "engine/engine.h"
+#include "engine/model_runner.h"
+
+namespace optima::engine {
+
+class ModelImpl final : public Model {
+ public:
+  static Result<std::shared_ptr<ModelImpl>> load(std::shared_ptr<Engine> engine,
+                                                 const model::Source& source,
+                                                 const LoadOptions& options, Allocator& allocator);
+
+  const std::shared_ptr<Engine>& engine() const override { return engine_; }
+  const model::Gguf& file() const override { return *file_; }
+  const model::ModelConfig* config() const override {
+    return decoder_ ? &decoder_->config : nullptr;
+  }
+  Result<const tokenizer::Tokenizer*> tokenizer() const override;
+  std::string_view chat_template() const override { return chat_template_; }
+  Result<std::string> render(std::string_view source,
+                             tokenizer::ChatTemplateInput input) const override;
+  int64_t load_ns() const override { return load_ns_; }
+  void close() override { closed_.store(true); }
+
+  bool closed() const { return closed_.load(); }
+  // Created at first use and kept; fails with the reason (memory).
+  Result<ModelRunner*> runner(ComputePath path, ThreadPool& pool, Allocator& allocator);
+  // Activations and KV of the runners made so far.
+  void add_memory(MemoryUse& use) const;
+
+ private:
+  std::shared_ptr<Engine> engine_;
+  std::unique_ptr<model::Gguf> file_;
+  std::unique_ptr<tokenizer::Tokenizer> tokenizer_;
+  Status tokenizer_status_;
+  std::optional<model::Decoder> decoder_;
+  std::string_view chat_template_;
+  int64_t load_ns_ = 0;
+  std::atomic<bool> closed_{false};
+  mutable std::mutex mutex_;                             // guards what follows
+  std::array<std::unique_ptr<ModelRunner>, 2> runners_;  // by ComputePath
+  mutable std::unique_ptr<tokenizer::ChatTemplate> parsed_template_;
+};
+
+}  // namespace optima::engine

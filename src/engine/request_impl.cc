@@ -1,0 +1,339 @@
+// A request's life: prepare (text to ids), claim (join with the session), rows and tokens as the
+// engine turns, finish. See request_impl.h for which thread may call what.
+#include "engine/request_impl.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "base/text.h"
+
+namespace optima::engine {
+namespace {
+
+int64_t ns_between(TimePoint from, TimePoint to) {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(to - from).count();
+}
+
+int64_t common_prefix(std::span<const int32_t> a, std::span<const int32_t> b) {
+  const auto limit = static_cast<std::ptrdiff_t>(std::min(a.size(), b.size()));
+  return std::mismatch(a.begin(), a.begin() + limit, b.begin()).first - a.begin();
+}
+
+}  // namespace
+
+RequestImpl::RequestImpl(std::shared_ptr<Hub> hub, std::shared_ptr<SessionImpl> session,
+                         RequestSpec spec, Delivery delivery)
+    : hub_(std::move(hub)),
+      session_(std::move(session)),
+      spec_(std::move(spec)),
+      delivery_(delivery) {}
+
+Status RequestImpl::check_spec() const {
+  if (spec_.max_tokens < 0)
+    return Status(Code::invalid_argument, text("max_tokens is ", spec_.max_tokens, ", wanted >= 0"),
+                  {spec_.max_tokens, -1, -1});
+  if (spec_.deadline_ms < 0)
+    return Status(Code::invalid_argument,
+                  text("deadline_ms is ", spec_.deadline_ms, ", wanted >= 0"));
+  if (spec_.prompt_logprobs_from < -1)
+    return Status(Code::invalid_argument,
+                  text("prompt_logprobs_from is ", spec_.prompt_logprobs_from, ", wanted >= -1"));
+  const auto vocabulary = static_cast<int32_t>(session_->runner().vocabulary);
+  for (const int32_t id : spec_.stop_tokens)
+    if (id < 0 || id >= vocabulary)
+      return Status(Code::invalid_argument,
+                    text("stop token ", id, " is outside the vocabulary of ", vocabulary));
+  const int64_t floats = static_cast<int64_t>(spec_.logits_positions.size()) * vocabulary;
+  if (floats > 0 && (spec_.logits_out == nullptr || spec_.logits_capacity < floats))
+    return Status(Code::invalid_argument,
+                  text("logits of ", spec_.logits_positions.size(), " positions need ", floats,
+                       " floats, the buffer holds ", spec_.logits_capacity),
+                  {floats, spec_.logits_capacity, -1});
+  const auto& positions = spec_.logits_positions;
+  if (!positions.empty() && positions.front() < 0)
+    return Status(Code::invalid_argument, text("logits position ", positions.front()));
+  if (std::adjacent_find(positions.begin(), positions.end(), std::greater_equal<>()) !=
+      positions.end())
+    return Status(Code::invalid_argument, "logits positions are not ascending");
+  return sampling::validate(spec_.sampling, vocabulary);
+}
+
+Status RequestImpl::resolve_prompt() {
+  if (spec_.has_ids) {
+    prompt_ = std::move(spec_.ids);
+  } else {
+    OPTIMA_ASSIGN(const tokenizer::Tokenizer* tokenizer, session_->model_impl().tokenizer());
+    // A prompt that continues the session must not bring a second BOS.
+    const bool special = spec_.add_special && spec_.prompt_mode == PromptMode::whole;
+    OPTIMA_ASSIGN(
+        prompt_,
+        tokenizer->encode(
+            spec_.text, special ? tokenizer::Special::add : tokenizer::Special::omit,
+            spec_.parse_special ? tokenizer::SpecialText::parse : tokenizer::SpecialText::literal));
+  }
+  const int64_t vocabulary = session_->runner().vocabulary;
+  for (const int32_t id : prompt_)
+    if (id < 0 || id >= vocabulary)
+      return Status(Code::invalid_argument,
+                    text("prompt token ", id, " is outside the vocabulary of ", vocabulary),
+                    {id, -1, vocabulary});
+  return {};
+}
+
+Status RequestImpl::prepare() {
+  OPTIMA_TRY(check_spec());
+  OPTIMA_TRY(resolve_prompt());
+  OPTIMA_ASSIGN(const tokenizer::Tokenizer* tokenizer, session_->model_impl().tokenizer());
+  detokenizer_.emplace(*tokenizer, spec_.show_special ? tokenizer::SpecialText::parse
+                                                      : tokenizer::SpecialText::literal);
+  stops_.emplace(spec_.stop_strings);
+  sampler_.emplace(spec_.sampling, static_cast<int32_t>(session_->runner().vocabulary));
+  return {};
+}
+
+// How many prompt tokens may come from KV: what is to be scored or continued must be computed.
+int64_t RequestImpl::reuse_limit(int64_t prompt_tokens) const {
+  int64_t limit = spec_.prompt_only ? prompt_tokens : prompt_tokens - 1;
+  if (spec_.prompt_logprobs_from >= 0)
+    limit = std::min(limit, std::max<int64_t>(0, spec_.prompt_logprobs_from - 1));
+  if (!spec_.logits_positions.empty()) limit = std::min(limit, spec_.logits_positions.front());
+  return std::max<int64_t>(0, limit);
+}
+
+Status RequestImpl::claim(TimePoint now) {
+  SessionImpl& s = *session_;
+  if (s.closed_ || s.model_impl().closed())
+    return Status(Code::invalid_state, "the session or its model was destroyed");
+  if (s.busy_with_ != nullptr) return Status(Code::busy, "the session already runs a request");
+  const bool append = spec_.prompt_mode == PromptMode::append;
+  const int64_t total =
+      static_cast<int64_t>(prompt_.size() + (append ? s.tokens_.size() : size_t{0}));
+  if (total == 0) return Status(Code::invalid_argument, "the prompt has no tokens");
+  if (total > s.context_tokens())
+    return Status(Code::context_full,
+                  text("the prompt has ", total, " tokens, the context holds ", s.context_tokens()),
+                  {total, s.context_tokens(), s.context_tokens()});
+  tokens_before_ = s.tokens_;
+  int64_t reuse = s.table_.length();
+  if (append) {
+    s.tokens_.insert(s.tokens_.end(), prompt_.begin(), prompt_.end());
+  } else {
+    reuse = std::min(reuse, common_prefix(s.tokens_, prompt_));
+    s.tokens_ = prompt_;
+  }
+  s.tokens_.reserve(static_cast<size_t>(
+      std::min(s.context_tokens(), total + (spec_.max_tokens > 0 ? spec_.max_tokens : 4096))));
+  reuse = s.table_.reusable(std::min(reuse, reuse_limit(total)));
+  s.table_.truncate(reuse);
+  s.busy_with_ = this;
+  prompt_tokens_ = total;
+  max_tokens_ = spec_.max_tokens > 0 ? spec_.max_tokens : std::numeric_limits<int64_t>::max();
+  result_.prompt_ids = s.tokens_;
+  result_.counters.prompt_tokens = total;
+  result_.counters.cached_tokens = reuse;
+  if (spec_.prompt_logprobs_from >= 0) {
+    if (spec_.prompt_logprobs_from == 0)
+      result_.prompt_logprobs.push_back(std::numeric_limits<float>::quiet_NaN());
+    result_.prompt_logprobs.reserve(static_cast<size_t>(total));
+  }
+  submitted_ = now;
+  if (spec_.deadline_ms > 0) deadline_ = now + std::chrono::milliseconds(spec_.deadline_ms);
+  return {};
+}
+
+bool RequestImpl::done() const {
+  const std::lock_guard lock(hub_->mutex);
+  return done_;
+}
+
+bool RequestImpl::wait(int64_t timeout_ms) {
+  std::unique_lock lock(hub_->mutex);
+  const auto is_done = [this] { return done_; };
+  if (timeout_ms < 0) {
+    hub_->events.wait(lock, is_done);
+    return true;
+  }
+  return hub_->events.wait_for(lock, std::chrono::milliseconds(timeout_ms), is_done);
+}
+
+int64_t RequestImpl::pending_tokens() const {
+  return static_cast<int64_t>(session_->tokens_.size()) - session_->table_.length();
+}
+
+bool RequestImpl::cancel_triggered() const {
+  return cancel_.triggered() || (spec_.cancel != nullptr && spec_.cancel->triggered());
+}
+
+std::optional<FinishReason> RequestImpl::interrupted(TimePoint now) const {
+  if (verdict_ == Verdict::stop) return FinishReason::host;
+  if (verdict_ == Verdict::cancel || cancel_triggered() || session_->model_impl().closed())
+    return FinishReason::cancelled;
+  if (past_deadline(now)) return FinishReason::deadline;
+  if (pending_tokens() == 0) return FinishReason::length;  // prompt_only, all of it from KV
+  return std::nullopt;
+}
+
+void RequestImpl::collect_scored_rows(int32_t row_begin, int64_t tokens,
+                                      std::vector<ScoredRow>& out) const {
+  const int64_t first = session_->table_.length();
+  const auto total = static_cast<int64_t>(session_->tokens_.size());
+  const int64_t scored_from =
+      spec_.prompt_logprobs_from < 0 ? total : std::max<int64_t>(spec_.prompt_logprobs_from, 1) - 1;
+  const bool generates = !spec_.prompt_only && total < session_->context_tokens();
+  const auto& positions = spec_.logits_positions;
+  for (int64_t position = first; position < first + tokens; ++position) {
+    const bool sample = generates && position == total - 1;
+    const bool scored = position >= scored_from && position + 1 < prompt_tokens_;
+    const bool copied = std::binary_search(positions.begin(), positions.end(), position);
+    if (sample || scored || copied)
+      out.push_back({row_begin + static_cast<int32_t>(position - first), position, sample});
+  }
+}
+
+Status RequestImpl::take_row(const ScoredRow& row, std::span<float> logits) {
+  const auto& positions = spec_.logits_positions;
+  while (next_logits_ < positions.size() && positions[next_logits_] < row.position) ++next_logits_;
+  if (next_logits_ < positions.size() && positions[next_logits_] == row.position) {
+    std::memcpy(spec_.logits_out + next_logits_ * logits.size(), logits.data(),
+                logits.size() * sizeof(float));
+    ++next_logits_;
+    ++result_.logits_rows;
+  }
+  const int64_t target = row.position + 1;
+  if (spec_.prompt_logprobs_from >= 0 && target >= spec_.prompt_logprobs_from &&
+      target < prompt_tokens_)
+    result_.prompt_logprobs.push_back(
+        sampling::logprob_of(logits, session_->tokens_[static_cast<size_t>(target)]));
+  return row.sample ? sample(logits) : Status();
+}
+
+Status RequestImpl::sample(std::span<float> logits) {
+  if (sampler_->greedy_only()) {
+    const int64_t token = session_->runner().runner->argmax(logits.data());
+    if (token < 0) return Status(Code::internal, text("all ", logits.size(), " logits are NaN"));
+    pick_ =
+        sampling::Pick{static_cast<int32_t>(token), std::numeric_limits<float>::quiet_NaN(), {}};
+    return {};
+  }
+  OPTIMA_ASSIGN(pick_, sampler_->sample(logits, session_->tokens_,
+                                        static_cast<int64_t>(result_.tokens.size())));
+  return {};
+}
+
+void RequestImpl::advance(int64_t tokens, TimePoint now) {
+  const bool prefilling = session_->table_.length() < prompt_tokens_;
+  session_->table_.commit(tokens);
+  if (!prefilling) return;
+  prompt_done_ = now;
+  result_.counters.prefill_ns = ns_between(started_, now);
+  Event event = make_event(EventType::prefill);
+  event.tokens_done = std::min(session_->table_.length(), prompt_tokens_);
+  event.tokens_total = prompt_tokens_;
+  publish(std::move(event));
+}
+
+std::optional<FinishReason> RequestImpl::finish_reason_of(int32_t token) const {
+  if (!spec_.ignore_eos) {
+    const Result<const tokenizer::Tokenizer*> tokenizer = session_->model_impl().tokenizer();
+    if (token < (*tokenizer)->size() && (*tokenizer)->ends_generation(token))
+      return FinishReason::stop;
+  }
+  if (std::find(spec_.stop_tokens.begin(), spec_.stop_tokens.end(), token) !=
+      spec_.stop_tokens.end())
+    return FinishReason::stop;
+  if (static_cast<int64_t>(result_.tokens.size()) >= max_tokens_) return FinishReason::length;
+  if (static_cast<int64_t>(session_->tokens_.size()) >= session_->context_tokens())
+    return FinishReason::context;
+  return std::nullopt;
+}
+
+std::optional<FinishReason> RequestImpl::publish_token(TimePoint now) {
+  if (!pick_) {  // Nothing was to be sampled: the prompt alone was asked for, or fills the context.
+    if (pending_tokens() > 0) return std::nullopt;
+    return spec_.prompt_only ? FinishReason::length : FinishReason::context;
+  }
+  const sampling::Pick pick = std::move(*pick_);
+  pick_.reset();
+  session_->tokens_.push_back(pick.token);
+  result_.tokens.push_back({pick.token, pick.logprob, pick.top});
+  ++result_.counters.output_tokens;
+  if (result_.tokens.size() == 1) result_.counters.first_token_ns = ns_between(submitted_, now);
+
+  Event event = make_event(EventType::token);
+  event.token = pick.token;
+  event.logprob = pick.logprob;
+  event.top = pick.top;
+  event.index = static_cast<int64_t>(result_.tokens.size()) - 1;
+  std::optional<FinishReason> reason = finish_reason_of(pick.token);
+  Result<tokenizer::Detokenizer::Piece> piece = detokenizer_->push(pick.token);
+  if (piece.ok()) {  // Rows of the head beyond the tokenizer's vocabulary have no text.
+    event.bytes = piece->bytes;
+    result_.bytes += piece->bytes;
+    append_text(event, piece->text);
+  }
+  if (result_.stop_index >= 0) reason = FinishReason::stop_string;
+  waits_for_host_ = delivery_ == Delivery::callback;
+  publish(std::move(event));
+  return reason;
+}
+
+// Adds new text to the event and the result, less what may be the start of a stop string.
+void RequestImpl::append_text(Event& event, std::string_view text) {
+  sampling::StopStrings::Result shown = stops_->push(text);
+  if (shown.matched >= 0) result_.stop_index = shown.matched;
+  result_.text += shown.text;
+  event.text = std::move(shown.text);
+}
+
+std::shared_ptr<SessionImpl> RequestImpl::finish(FinishReason reason, Status status,
+                                                 TimePoint now) {
+  Event event = make_event(EventType::done);
+  if (result_.stop_index < 0) {
+    append_text(event, detokenizer_->finish());
+    if (result_.stop_index < 0) {
+      const std::string held = stops_->finish();
+      result_.text += held;
+      event.text += held;
+    }
+  }
+  SessionImpl& s = *session_;
+  s.table_.abort();
+  if (verdict_ == Verdict::cancel) {
+    s.table_.truncate(
+        s.table_.reusable(std::min(s.table_.length(), common_prefix(s.tokens_, tokens_before_))));
+    s.tokens_ = std::move(tokens_before_);
+  }
+  s.busy_with_ = nullptr;
+  if (started_ == TimePoint{}) started_ = now;
+  result_.counters.queue_ns = ns_between(submitted_, started_);
+  if (prompt_done_ != TimePoint{}) result_.counters.decode_ns = ns_between(prompt_done_, now);
+  result_.finish = reason;
+  result_.status = std::move(status);
+  event.finish = reason;
+  waits_for_host_ = false;
+  done_ = true;
+  publish(std::move(event));
+  return std::move(session_);
+}
+
+void RequestImpl::answer(Verdict verdict) {
+  waits_for_host_ = false;
+  if (verdict != Verdict::go_on && !verdict_) verdict_ = verdict;
+}
+
+Event RequestImpl::make_event(EventType type) {
+  Event event;
+  event.type = type;
+  event.request = shared_from_this();
+  return event;
+}
+
+void RequestImpl::publish(Event event) {
+  if (delivery_ == Delivery::callback) events_.push_back(std::move(event));
+  if (delivery_ == Delivery::queue) sink_->push_back(std::move(event));
+  hub_->events.notify_all();
+}
+
+}  // namespace optima::engine

@@ -1,0 +1,123 @@
+// The engine's side of a request: what is still to compute, and the way from a chosen token to
+// text, events and the result.
+#pragma once
+
+#include <chrono>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "engine/engine.h"
+#include "engine/hub.h"
+#include "engine/request.h"
+#include "engine/session_impl.h"
+#include "sampling/sampler.h"
+#include "sampling/stop_strings.h"
+#include "tokenizer/detokenizer.h"
+
+namespace optima::engine {
+
+using TimePoint = std::chrono::steady_clock::time_point;
+
+// Who receives the events of a request.
+enum class Delivery : uint8_t {
+  queue,     // the engine's queue, for poll()
+  callback,  // the thread inside generate(), which answers each event with a Verdict
+  none,      // generate() without a callback
+};
+
+// Why a row of the batch is scored.
+struct ScoredRow {
+  int32_t batch_row = 0;
+  int64_t position = 0;
+  bool sample = false;  // the row that chooses the next token
+};
+
+class RequestImpl final : public Request, public std::enable_shared_from_this<RequestImpl> {
+ public:
+  RequestImpl(std::shared_ptr<Hub> hub, std::shared_ptr<SessionImpl> session, RequestSpec spec,
+              Delivery delivery);
+
+  // Tokenises and checks against the vocabulary; no lock held. Errors are the caller's.
+  Status prepare();
+  // Claims the session: joins the prompt with what it holds. Under the hub's lock.
+  Status claim(TimePoint now);
+
+  // ---- Request ----
+  bool done() const override;
+  void* user() const override { return spec_.user; }
+  const RequestResult& result() const override { return result_; }
+  bool wait(int64_t timeout_ms) override;
+
+  // ---- the engine's turn; state under the hub's lock, the rest by the driving thread alone ----
+  SessionImpl* session() const { return session_.get(); }
+  Delivery delivery() const { return delivery_; }
+  bool waits_for_host() const { return waits_for_host_; }
+  bool finished() const { return done_; }  // done() for those who hold the lock
+  int64_t pending_tokens() const;
+  // The reason to end it before any more work, if there is one.
+  std::optional<FinishReason> interrupted(TimePoint now) const;
+  bool cancel_triggered() const;
+  bool past_deadline(TimePoint now) const { return deadline_ && now >= *deadline_; }
+  std::optional<TimePoint> deadline() const { return deadline_; }
+
+  // Rows to score when the `tokens` tokens after the committed ones run at `row_begin`.
+  void collect_scored_rows(int32_t row_begin, int64_t tokens, std::vector<ScoredRow>& out) const;
+  // One scored row: copies, log-probabilities, and for the sampling row the next token.
+  Status take_row(const ScoredRow& row, std::span<float> logits);
+  // KV of `tokens` more tokens is written. Publishes prefill progress. Under the lock.
+  void advance(int64_t tokens, TimePoint now);
+  // Publishes the token chosen by take_row(); returns the reason if it was the last. Under the
+  // lock.
+  std::optional<FinishReason> publish_token(TimePoint now);
+  // Ends the request: result, last event, session freed. Returns the session for the caller to let
+  // go of outside the lock.
+  std::shared_ptr<SessionImpl> finish(FinishReason reason, Status status, TimePoint now);
+
+  // The host's answer to the oldest unanswered event. Under the lock.
+  void answer(Verdict verdict);
+  std::deque<Event>& own_events() { return events_; }
+  void set_sink(std::deque<Event>* sink) { sink_ = sink; }
+
+  // The first time it is scheduled.
+  void start(TimePoint now) {
+    if (started_ == TimePoint{}) started_ = now;
+  }
+  Counters& counters() { return result_.counters; }
+
+ private:
+  Status resolve_prompt();
+  Status check_spec() const;
+  int64_t reuse_limit(int64_t prompt_tokens) const;
+  Status sample(std::span<float> logits);
+  std::optional<FinishReason> finish_reason_of(int32_t token) const;
+  Event make_event(EventType type);
+  void publish(Event event);
+  void append_text(Event& event, std::string_view text);
+
+  std::shared_ptr<Hub> hub_;
+  std::shared_ptr<SessionImpl> session_;
+  RequestSpec spec_;
+  Delivery delivery_;
+  std::vector<int32_t> prompt_;         // as given, before joining
+  std::vector<int32_t> tokens_before_;  // of the session, for a roll-back
+  int64_t prompt_tokens_ = 0;           // joined with the session's
+  int64_t max_tokens_ = 0;
+  TimePoint submitted_{}, started_{}, prompt_done_{};
+  std::optional<TimePoint> deadline_;
+  std::optional<sampling::Sampler> sampler_;
+  std::optional<tokenizer::Detokenizer> detokenizer_;
+  std::optional<sampling::StopStrings> stops_;
+  std::optional<sampling::Pick> pick_;  // chosen, not yet published
+  size_t next_logits_ = 0;              // into spec_.logits_positions
+  bool waits_for_host_ = false;
+  std::optional<Verdict> verdict_;
+  bool done_ = false;
+  std::deque<Event> events_;           // Delivery::callback
+  std::deque<Event>* sink_ = nullptr;  // the engine's queue
+  RequestResult result_;
+};
+
+}  // namespace optima::engine

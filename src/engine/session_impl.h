@@ -1,0 +1,48 @@
+// A session: the tokens of one conversation and the pages that hold their KV. The pages cover a
+// prefix of the tokens; what is missing is computed by the next request.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "engine/engine.h"
+#include "engine/hub.h"
+#include "engine/model_impl.h"
+#include "kv/page_table.h"
+
+namespace optima::engine {
+
+class RequestImpl;
+
+class SessionImpl final : public Session {
+  // Before the table: its pages belong to the model's pool.
+  std::shared_ptr<Hub> hub_;
+  std::shared_ptr<ModelImpl> model_;
+  std::shared_ptr<Model> model_base_;
+  ModelRunner* runner_;
+  int64_t context_tokens_;
+  int64_t chunk_tokens_;
+
+ public:
+  SessionImpl(std::shared_ptr<Hub> hub, std::shared_ptr<ModelImpl> model, ModelRunner* runner,
+              const SessionOptions& options);
+
+  const std::shared_ptr<Model>& model() const override { return model_base_; }
+  int64_t context_tokens() const override { return context_tokens_; }
+  std::vector<int32_t> tokens() const override;
+  Status reset() override;
+  void close() override;
+
+  ModelImpl& model_impl() const { return *model_; }
+  ModelRunner& runner() const { return *runner_; }
+  int64_t chunk_tokens() const { return chunk_tokens_; }
+
+  // Under the hub's lock; the request in `busy_with` alone changes tokens and table.
+  std::vector<int32_t> tokens_;
+  kv::PageTable table_;
+  RequestImpl* busy_with_ = nullptr;
+  bool closed_ = false;
+};
+
+}  // namespace optima::engine
