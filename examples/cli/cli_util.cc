@@ -1,0 +1,142 @@
+// Everything here is glue: it turns the C ABI's statuses into one kind of exception, which main.cc
+// prints, so that the commands read as the sequence of what they do.
+#include "cli_util.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+namespace cli {
+
+void check(optima_status status, optima_error* error) {
+  const Error owned(error);
+  if (status == OPTIMA_OK) return;
+  std::string message = optima_error_message(error);
+  if (message.empty()) message = "the call failed";
+  throw Failure(message + " [" + optima_status_name(status) + "]");
+}
+
+namespace {
+
+std::string read_all(std::FILE* file, const std::string& name) {
+  std::string bytes;
+  char block[1 << 16];
+  while (true) {
+    const size_t n = std::fread(block, 1, sizeof block, file);
+    bytes.append(block, n);
+    if (n < sizeof block) break;
+  }
+  if (std::ferror(file)) throw Failure("cannot read " + name + ": " + std::strerror(errno));
+  return bytes;
+}
+
+}  // namespace
+
+std::string read_file(const std::string& path) {
+  if (path == "-") return read_all(stdin, "stdin");
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"),
+                                                             std::fclose);
+  if (!file) throw Failure("cannot open " + path + ": " + std::strerror(errno));
+  return read_all(file.get(), path);
+}
+
+std::string given_or_stdin(const CLI::Option& option, const std::string& text) {
+  return option.count() > 0 ? text : read_file("-");
+}
+
+void write_out(std::string_view bytes) {
+  const bool written = std::fwrite(bytes.data(), 1, bytes.size(), stdout) == bytes.size();
+  if (!written || std::fflush(stdout) != 0) {
+    throw Failure(std::string("cannot write to stdout: ") + std::strerror(errno));
+  }
+}
+
+void write_json(const Json& value) {
+  write_out(value.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+}
+
+Progress::Progress() : terminal_(isatty(STDERR_FILENO) == 1) {}
+
+void Progress::show(const std::string& line) {
+  if (!terminal_) return;
+  std::fprintf(stderr, "\r%-*s", static_cast<int>(width_), line.c_str());
+  width_ = line.size();
+}
+
+void Progress::clear() {
+  if (width_ == 0) return;
+  std::fprintf(stderr, "\r%*s\r", static_cast<int>(width_), "");
+  width_ = 0;
+}
+
+void add_model_options(CLI::App& command, ModelArgs& args) {
+  command.add_option("MODEL", args.path, "GGUF file")->required();
+  command.add_option("-t,--threads", args.threads, "threads that compute (0 = what is allowed)")
+      ->check(CLI::Range(0, 4096));
+}
+
+Engine make_engine(int threads) {
+  auto options = sized<optima_engine_options>();
+  options.threads = threads;
+  return make<Engine>(optima_engine_create, &options);
+}
+
+LoadedModel open_model(const ModelArgs& args, optima_content content) {
+  LoadedModel loaded{make_engine(args.threads), nullptr, sized<optima_model_info>()};
+  Progress progress;
+  auto options = sized<optima_model_options>();
+  options.content = content;
+  options.user = &progress;
+  options.progress = [](void* user, float fraction) -> int32_t {
+    const int percent = static_cast<int>(fraction * 100);
+    static_cast<Progress*>(user)->show("loading " + std::to_string(percent) + " %");
+    return 0;
+  };
+  const Stopwatch watch;
+  loaded.model = make<Model>(optima_model_open_path, loaded.engine.get(), args.path.c_str(),
+                             args.path.size(), &options);
+  loaded.load_ms = watch.ms();
+  optima_error* error = nullptr;
+  check(optima_model_get_info(loaded.model.get(), &loaded.info, &error), error);
+  return loaded;
+}
+
+Session make_session(const LoadedModel& loaded, const SessionArgs& args) {
+  auto options = sized<optima_session_options>();
+  options.context_tokens = args.context_tokens;
+  options.path = args.reference ? OPTIMA_PATH_REFERENCE : OPTIMA_PATH_FAST;
+  return make<Session>(optima_session_create, loaded.model.get(), &options);
+}
+
+std::vector<int32_t> tokenize(const optima_model* model, std::string_view text, uint32_t flags) {
+  const auto buffer = make<Buffer>(optima_model_tokenize, model, text.data(), text.size(), flags);
+  int64_t count = 0;
+  const int32_t* ids = optima_buffer_ids(buffer.get(), &count);
+  return std::vector<int32_t>(ids, ids + count);
+}
+
+std::string detokenize(const optima_model* model, const std::vector<int32_t>& ids, uint32_t flags) {
+  const auto buffer = make<Buffer>(optima_model_detokenize, model, ids.data(), ids.size(), flags);
+  int64_t bytes = 0;
+  const char* text = optima_buffer_text(buffer.get(), &bytes);
+  return std::string(text, static_cast<size_t>(bytes));
+}
+
+optima_counters counters_of(const optima_result* result) {
+  auto counters = sized<optima_counters>();
+  optima_error* error = nullptr;
+  check(optima_result_counters(result, &counters, &error), error);
+  return counters;
+}
+
+double median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  std::sort(values.begin(), values.end());
+  const size_t half = values.size() / 2;
+  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
+}
+
+}  // namespace cli

@@ -1,0 +1,83 @@
+// optima run: completes a raw prompt, or answers it as a chat message with --chat.
+#include "commands.h"
+#include "generation.h"
+
+namespace cli {
+namespace {
+
+struct Args {
+  ModelArgs model;
+  SessionArgs session;
+  GenerationArgs generation;
+  std::string prompt, system;
+  const CLI::Option* prompt_option = nullptr;
+  bool chat = false;
+  bool json = false;
+};
+
+std::vector<int32_t> prompt_ids(const optima_model* model, const Args& args) {
+  const std::string text = given_or_stdin(*args.prompt_option, args.prompt);
+  if (!args.chat) return tokenize(model, text, 0);
+  Json messages = Json::array();
+  if (!args.system.empty()) messages.push_back({{"role", "system"}, {"content", args.system}});
+  messages.push_back({{"role", "user"}, {"content", text}});
+  return chat_prompt(model, messages);
+}
+
+// Tokens in a second; 0 when nothing was measured.
+double per_second(int64_t tokens, int64_t ns) {
+  return tokens > 0 && ns > 0 ? static_cast<double>(tokens) * 1e9 / static_cast<double>(ns) : 0;
+}
+
+Json report(const LoadedModel& loaded, const optima_result* result,
+            const std::vector<int32_t>& prompt) {
+  const optima_counters counters = counters_of(result);
+  const int64_t computed = counters.prompt_tokens - counters.cached_tokens;
+  return {
+      {"text", result_text(result)},
+      {"prompt_ids", prompt},
+      {"token_ids", result_ids(result)},
+      {"finish_reason", optima_finish_name(optima_result_finish(result))},
+      {"cached_tokens", counters.cached_tokens},
+      {"timings",
+       {{"load_ms", loaded.load_ms},
+        {"ttft_ms", static_cast<double>(counters.first_token_ns) / 1e6},
+        {"prefill_tokens_per_s", per_second(computed, counters.prefill_ns)},
+        {"decode_tokens_per_s", per_second(counters.output_tokens - 1, counters.decode_ns)}}},
+  };
+}
+
+void run(const Args& args) {
+  const LoadedModel loaded = open_model(args.model, OPTIMA_CONTENT_FULL);
+  const std::vector<int32_t> prompt = prompt_ids(loaded.model.get(), args);
+  const Session session = make_session(loaded, args.session);
+  Stream stream;
+  stream.text = args.json ? Stream::Text::kept : Stream::Text::shown;
+  const Result result = generate(session.get(), prompt, args.generation, stream);
+  if (args.json) {
+    write_json(report(loaded, result.get(), prompt));
+  } else {
+    write_out("\n");
+  }
+}
+
+}  // namespace
+
+void add_run(CLI::App& program) {
+  const auto args = std::make_shared<Args>();
+  CLI::App& command = *program.add_subcommand(
+      "run", "Completes a prompt: the file's rule for BOS, special tokens parsed, no template");
+  add_model_options(command, args->model);
+  args->prompt_option = command.add_option("-p,--prompt", args->prompt, "prompt (else stdin)");
+  add_generation_options(command, args->generation);
+  command.add_option("-c,--context", args->session.context_tokens, "context (0 = the model's)")
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 40));
+  CLI::Option* chat =
+      command.add_flag("--chat", args->chat, "the prompt is a user's message: use the template");
+  command.add_option("--system", args->system, "system message")->needs(chat);
+  command.add_flag("--reference", args->session.reference, "plain fp32 arithmetic (slow)");
+  command.add_flag("--json", args->json, "print one JSON object");
+  command.callback([args] { run(*args); });
+}
+
+}  // namespace cli

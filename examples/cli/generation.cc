@@ -1,0 +1,135 @@
+// A generation is one blocking call; its callback, on the same thread, writes the text and shows
+// how far a long prompt has come. An exception must not cross the library, so a failed write is
+// remembered and thrown again after the call.
+#include "generation.h"
+
+#include <exception>
+
+namespace cli {
+
+void add_generation_options(CLI::App& command, GenerationArgs& args) {
+  const auto not_negative = CLI::Range(0.0, 1e9);
+  command.add_option("-n,--tokens", args.max_tokens, "most output tokens (0 = until it stops)")
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 40));
+  command.add_option("--temp", args.temperature, "temperature (0 = greedy)")->check(not_negative);
+  command.add_option("--top-k", args.top_k, "keep the k most probable tokens (0 = all)")
+      ->check(CLI::Range(0, 1 << 30));
+  command.add_option("--top-p", args.top_p, "keep this mass of probability (0 = off)")
+      ->check(CLI::Range(0.0, 1.0));
+  command.add_option("--min-p", args.min_p, "drop below this share of the best one (0 = off)")
+      ->check(CLI::Range(0.0, 1.0));
+  command.add_option("--typical", args.typical_p, "locally typical sampling (0 = off)")
+      ->check(CLI::Range(0.0, 1.0));
+  command
+      .add_option("--repetition-penalty", args.repetition_penalty,
+                  "divides logits of tokens that occurred (0 = off)")
+      ->check(not_negative);
+  command.add_option("--presence-penalty", args.presence_penalty,
+                     "subtracted once for a token that occurred");
+  command.add_option("--frequency-penalty", args.frequency_penalty,
+                     "subtracted for each occurrence");
+  command.add_option("--seed", args.seed, "seed of the random numbers");
+  command.add_option("--stop", args.stops, "a string that ends the output (may be repeated)")
+      ->take_all()
+      ->allow_extra_args(false);
+  command.add_flag("--ignore-eos", args.ignore_eos, "end-of-generation tokens do not end it");
+}
+
+namespace {
+
+struct Running {
+  Stream* stream;
+  Progress progress;
+  std::exception_ptr failure;
+};
+
+optima_verdict on_event(Running& running, const optima_event& event) {
+  Stream& stream = *running.stream;
+  if (event.type == OPTIMA_EVENT_PREFILL) {
+    running.progress.show("prompt " + std::to_string(event.tokens_done) + " of " +
+                          std::to_string(event.tokens_total) + " tokens");
+    return OPTIMA_CONTINUE;
+  }
+  running.progress.clear();
+  const std::string_view text(event.text == nullptr ? "" : event.text,
+                              static_cast<size_t>(event.text_bytes));
+  stream.so_far += text;
+  if (stream.text == Stream::Text::shown && !text.empty()) write_out(text);
+  const bool stop =
+      stream.interrupted != nullptr && stream.interrupted() == Stream::Interrupt::stop;
+  return stop ? OPTIMA_STOP : OPTIMA_CONTINUE;
+}
+
+void fill_sampling(optima_request_desc& desc, const GenerationArgs& args) {
+  desc.max_tokens = args.max_tokens;
+  desc.temperature = args.temperature;
+  desc.top_p = args.top_p;
+  desc.top_k = args.top_k;
+  desc.min_p = args.min_p;
+  desc.typical_p = args.typical_p;
+  desc.repetition_penalty = args.repetition_penalty;
+  desc.presence_penalty = args.presence_penalty;
+  desc.frequency_penalty = args.frequency_penalty;
+  desc.seed = args.seed;
+  desc.flags = args.ignore_eos ? OPTIMA_REQUEST_IGNORE_EOS : 0;
+}
+
+}  // namespace
+
+Result generate(optima_session* session, const std::vector<int32_t>& prompt,
+                const GenerationArgs& args, Stream& stream) {
+  Running running{&stream, {}, nullptr};
+  std::vector<const char*> stops;
+  std::vector<size_t> stop_bytes;
+  for (const std::string& stop : args.stops) {
+    stops.push_back(stop.data());
+    stop_bytes.push_back(stop.size());
+  }
+  auto desc = sized<optima_request_desc>();
+  fill_sampling(desc, args);
+  desc.prompt_ids = prompt.data();
+  desc.prompt_id_count = prompt.size();
+  desc.stops = stops.data();
+  desc.stop_bytes = stop_bytes.data();
+  desc.stop_count = stops.size();
+  desc.cancel = stream.cancel;
+  desc.user = &running;
+  desc.on_event = [](void* user, const optima_event* event) -> int32_t {
+    auto& self = *static_cast<Running*>(user);
+    try {
+      return on_event(self, *event);
+    } catch (...) {
+      self.failure = std::current_exception();
+      return OPTIMA_CANCEL;
+    }
+  };
+  Result result = make<Result>(optima_generate, session, &desc);
+  if (running.failure) std::rethrow_exception(running.failure);
+  return result;
+}
+
+std::string result_text(const optima_result* result) {
+  int64_t bytes = 0;
+  const char* text = optima_result_text(result, &bytes);
+  return std::string(text, static_cast<size_t>(bytes));
+}
+
+std::vector<int32_t> result_ids(const optima_result* result) {
+  int64_t count = 0;
+  const int32_t* ids = optima_result_token_ids(result, &count);
+  return std::vector<int32_t>(ids, ids + count);
+}
+
+std::vector<int32_t> chat_prompt(const optima_model* model, const Json& messages) {
+  const std::string json = messages.dump(-1, ' ', false, Json::error_handler_t::replace);
+  auto desc = sized<optima_chat_desc>();
+  desc.messages_json = json.data();
+  desc.messages_json_bytes = json.size();
+  const auto buffer = make<Buffer>(optima_model_render, model, &desc);
+  int64_t bytes = 0;
+  const char* text = optima_buffer_text(buffer.get(), &bytes);
+  // The template writes the special tokens itself.
+  return tokenize(model, {text, static_cast<size_t>(bytes)}, OPTIMA_TEXT_NO_ADD_SPECIAL);
+}
+
+}  // namespace cli

@@ -1,0 +1,44 @@
+// What `run` and `chat` share: the options of a generation, and running one with its text streamed.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli_util.h"
+
+namespace cli {
+
+struct GenerationArgs {
+  int64_t max_tokens = 0;
+  float temperature = 0, top_p = 0, min_p = 0, typical_p = 0;
+  int32_t top_k = 0;
+  float repetition_penalty = 0, presence_penalty = 0, frequency_penalty = 0;
+  uint64_t seed = 0;
+  std::vector<std::string> stops;
+  bool ignore_eos = false;
+};
+void add_generation_options(CLI::App& command, GenerationArgs& args);
+
+// Where the text of an answer goes while it is made.
+struct Stream {
+  enum class Text { shown, kept };  // written to stdout as it comes, or only gathered
+  enum class Interrupt { go_on, stop };
+
+  Text text = Text::shown;
+  // Asked after each token; stop ends the answer and keeps it. May be null.
+  Interrupt (*interrupted)() = nullptr;
+  const optima_cancel* cancel = nullptr;
+  std::string so_far;
+};
+
+// One generation. `flags` are OPTIMA_REQUEST_ bits beside those of the args.
+Result generate(optima_session* session, const std::vector<int32_t>& prompt,
+                const GenerationArgs& args, Stream& stream);
+
+std::string result_text(const optima_result* result);
+std::vector<int32_t> result_ids(const optima_result* result);
+
+// The conversation as the model's own template writes it, as token ids.
+std::vector<int32_t> chat_prompt(const optima_model* model, const Json& messages);
+
+}  // namespace cli
