@@ -11,4 +11,13 @@ void quantise_rows(const float* x, int64_t k, int64_t row_begin, int64_t row_end
 void matmul(const MatmulArgs& args, int64_t n_begin, int64_t n_end);
 }  // namespace baseline
 
+#if defined(__x86_64__)
+namespace avx2 {
+void quantise_rows(const float* x, int64_t k, int64_t row_begin, int64_t row_end,
+                   const QuantisedRows& out);
+void matmul(const MatmulArgs& args, int64_t n_begin, int64_t n_end);
+size_t matmul_scratch_bytes(int64_t m, int64_t k);
+}  // namespace avx2
+#endif
+
 }  // namespace optima::kernels

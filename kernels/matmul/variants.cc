@@ -6,10 +6,16 @@ namespace optima::kernels {
 namespace {
 
 constexpr Variant<QuantiseRowsFn> kQuantiseRows[] = {
+#if defined(__x86_64__)
+    {"quantise_rows_avx2", kIsaAvx2, avx2::quantise_rows},
+#endif
     {"quantise_rows_base", kIsaNone, baseline::quantise_rows},
 };
 
 constexpr Variant<MatmulKernel> kMatmul[] = {
+#if defined(__x86_64__)
+    {"matmul_avx2", kIsaAvx2, {avx2::matmul, avx2::matmul_scratch_bytes, 16}},
+#endif
     {"matmul_base", kIsaNone, {baseline::matmul, nullptr, 1}},
 };
 

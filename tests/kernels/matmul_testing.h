@@ -1,0 +1,146 @@
+// Random weights and activations for the tests of matrix products.
+#pragma once
+
+#include <stdint.h>
+#include <string.h>
+
+#include <cmath>
+#include <limits>
+#include <random>
+#include <vector>
+
+#include "kernels/half.h"
+#include "kernels/matmul/matmul.h"
+
+namespace optima::kernels::testing {
+
+inline constexpr WeightType kAllTypes[] = {
+    WeightType::f32,  WeightType::f16,    WeightType::bf16,   WeightType::q4_0,
+    WeightType::q4_1, WeightType::q5_0,   WeightType::q5_1,   WeightType::q8_0,
+    WeightType::q2_k, WeightType::q3_k,   WeightType::q4_k,   WeightType::q5_k,
+    WeightType::q6_k, WeightType::iq4_nl, WeightType::iq4_xs, WeightType::mxfp4};
+
+inline const WeightTypeInfo& info_of(WeightType type) {
+  return *find_weight_type(static_cast<int32_t>(type));
+}
+
+// Byte offsets of the two binary16 numbers of a block, -1 where there is none.
+struct HalfOffsets {
+  int scale;
+  int min;
+};
+inline HalfOffsets half_offsets(WeightType type) {
+  switch (type) {
+    case WeightType::q4_1:
+    case WeightType::q5_1:
+    case WeightType::q4_k:
+    case WeightType::q5_k:
+      return {0, 2};
+    case WeightType::q2_k:
+      return {80, 82};
+    case WeightType::q3_k:
+      return {108, -1};
+    case WeightType::q6_k:
+      return {208, -1};
+    case WeightType::mxfp4:
+      return {-1, -1};
+    default:
+      return {0, -1};
+  }
+}
+
+inline void store_half(uint8_t* p, float value) {
+  const uint16_t half = float_to_half(value);
+  memcpy(p, &half, sizeof half);
+}
+
+// `rows` rows of k random weights: any codes, scales of either sign around 1.
+inline std::vector<uint8_t> random_weights(WeightType type, int64_t rows, int64_t k,
+                                           std::mt19937& rng) {
+  const WeightTypeInfo& info = info_of(type);
+  std::vector<uint8_t> bytes(row_bytes(info, k) * static_cast<size_t>(rows));
+  std::normal_distribution<float> normal;
+  for (uint8_t* p = bytes.data(); p < bytes.data() + bytes.size(); p += info.block_bytes) {
+    if (!uses_quantised_activations(type)) {
+      const float value = normal(rng);
+      const uint32_t bits = float_bits(value);
+      const uint16_t two = type == WeightType::f16 ? float_to_half(value) : float_to_bf16(value);
+      type == WeightType::f32 ? memcpy(p, &bits, 4) : memcpy(p, &two, 2);
+      continue;
+    }
+    for (int i = 0; i < info.block_bytes; ++i) p[i] = static_cast<uint8_t>(rng());
+    const HalfOffsets at = half_offsets(type);
+    if (at.scale >= 0) store_half(p + at.scale, normal(rng));
+    if (at.min >= 0) store_half(p + at.min, normal(rng));
+    if (type == WeightType::mxfp4) p[0] = static_cast<uint8_t>(120 + rng() % 10);
+  }
+  return bytes;
+}
+
+// Activations that int8 codes per block of 32 represent exactly: integers up to 127 (reached in
+// every block) times a power of two.
+inline std::vector<float> exact_activations(int64_t m, int64_t k, std::mt19937& rng) {
+  std::vector<float> x(static_cast<size_t>(m * k));
+  for (int64_t row = 0; row < m; ++row) {
+    float unit = 1.0f;
+    for (int64_t i = 0; i < k; ++i) {
+      if (i % kActivationBlock == 0) unit = std::ldexp(1.0f, static_cast<int>(rng() % 8) - 12);
+      const int code = i % kActivationBlock == 5 ? (rng() % 2 != 0 ? 127 : -127)
+                                                 : static_cast<int>(rng() % 255) - 127;
+      x[static_cast<size_t>(row * k + i)] = static_cast<float>(code) * unit;
+    }
+  }
+  return x;
+}
+
+inline std::vector<float> normal_activations(int64_t m, int64_t k, std::mt19937& rng) {
+  std::normal_distribution<float> normal;
+  std::vector<float> x(static_cast<size_t>(m * k));
+  for (float& value : x) value = normal(rng);
+  return x;
+}
+
+// One matrix product with everything it points to.
+struct Product {
+  WeightType type;
+  int64_t m, n, k;
+  std::vector<uint8_t> weights;
+  std::vector<float> x;
+  std::vector<unsigned char> xq_block;
+  QuantisedRows xq;
+
+  Product(WeightType weight_type, int64_t rows, int64_t features, int64_t depth)
+      : type(weight_type), m(rows), n(features), k(depth) {}
+
+  void quantise(QuantiseRowsFn fn) {
+    xq_block.assign(quantised_rows_bytes(m, k) + 64, 0);
+    void* aligned = xq_block.data() + (64 - reinterpret_cast<uintptr_t>(xq_block.data()) % 64);
+    xq = quantised_rows_at(aligned, m, k);
+    fn(x.data(), k, 0, m, xq);
+  }
+
+  // out [m, n + kGuard]: the guard must keep its NaN.
+  static constexpr int64_t kGuard = 3;
+  std::vector<float> run(const MatmulKernel& kernel, int64_t split) const {
+    std::vector<float> out(static_cast<size_t>(m * (n + kGuard)),
+                           std::numeric_limits<float>::quiet_NaN());
+    std::vector<unsigned char> scratch(
+        kernel.scratch_bytes == nullptr ? 0 : kernel.scratch_bytes(m, k));
+    MatmulArgs args = {};
+    args.weights = weights.data();
+    args.type = type;
+    args.n = n;
+    args.k = k;
+    args.m = m;
+    args.x = x.data();
+    args.xq = xq;
+    args.out = out.data();
+    args.out_stride = n + kGuard;
+    args.scratch = scratch.data();
+    kernel.run(args, split, n);
+    kernel.run(args, 0, split);
+    return out;
+  }
+};
+
+}  // namespace optima::kernels::testing
