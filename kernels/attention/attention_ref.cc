@@ -1,8 +1,7 @@
 // Attention as its formula says, one query row at a time: logits, largest logit, weights, sum.
 // Everything is in double and the logits are computed twice instead of being kept, so that scratch
-// does not grow with the context. The split form keeps its sums unnormalised for the merge.
+// does not grow with the context.
 #include <math.h>
-#include <string.h>
 
 #include "kernels/attention/attention.h"
 #include "kernels/half.h"
@@ -105,12 +104,6 @@ RowView row_view(const AttentionArgs& args, int64_t token, int64_t head) {
           position + 1};
 }
 
-// A split that saw nothing has max = -inf and weighs 0; (-inf) - (-inf) must not be formed.
-double merge_weight(float part_max, double max) {
-  if (part_max == -INFINITY) return 0;
-  return exp(static_cast<double>(part_max) - max);
-}
-
 void run_row(const AttentionArgs& args, int64_t token, int64_t head, double* acc) {
   const SoftmaxSums sums = attend_any(row_view(args, token, head), acc);
   float* out = args.out + token * args.out_stride + head * args.head_dim;
@@ -119,13 +112,11 @@ void run_row(const AttentionArgs& args, int64_t token, int64_t head, double* acc
   }
 }
 
-}  // namespace
-
-size_t attention_ref_scratch(int64_t /*heads*/, int64_t /*kv_heads*/, int64_t head_dim) {
+size_t scratch_bytes(int64_t /*heads*/, int64_t /*kv_heads*/, int64_t head_dim) {
   return static_cast<size_t>(head_dim) * sizeof(double);
 }
 
-void attention_ref(const AttentionArgs& args, int64_t begin, int64_t end, void* scratch) {
+void run_items(const AttentionArgs& args, int64_t begin, int64_t end, void* scratch) {
   double* acc = static_cast<double*>(scratch);
   const int64_t group = args.heads / args.kv_heads;
   for (int64_t item = begin; item < end; ++item) {
@@ -139,50 +130,8 @@ void attention_ref(const AttentionArgs& args, int64_t begin, int64_t end, void* 
   }
 }
 
-void attention_split_ref(const AttentionArgs& args, int64_t kv_head, int64_t page_begin,
-                         int64_t page_end, int64_t split, int64_t splits, float* partial,
-                         void* scratch) {
-  double* acc = static_cast<double*>(scratch);
-  const int64_t group = args.heads / args.kv_heads;
-  for (int64_t head = kv_head * group; head < (kv_head + 1) * group; ++head) {
-    RowView row = row_view(args, 0, head);
-    row.begin = at_least(row.begin, page_begin * kPageTokens);
-    row.end = at_most(row.end, page_end * kPageTokens);
-    const SoftmaxSums sums = attend_any(row, acc);
-    float* part = partial + (head * splits + split) * (args.head_dim + 2);
-    for (int64_t d = 0; d < args.head_dim; ++d) part[d] = static_cast<float>(acc[d]);
-    part[args.head_dim] = static_cast<float>(sums.max);
-    part[args.head_dim + 1] = static_cast<float>(sums.sum);
-  }
-}
+}  // namespace
 
-void attention_merge_ref(const AttentionArgs& args, int64_t head_begin, int64_t head_end,
-                         int64_t splits, const float* partial) {
-  const int64_t head_dim = args.head_dim;
-  for (int64_t head = head_begin; head < head_end; ++head) {
-    const float* parts = partial + head * splits * (head_dim + 2);
-    double max = -static_cast<double>(INFINITY);
-    for (int64_t s = 0; s < splits; ++s) {
-      const double part_max = static_cast<double>(parts[s * (head_dim + 2) + head_dim]);
-      if (part_max > max || isnan(part_max)) max = part_max;
-    }
-    float* out = args.out + head * head_dim;
-    double sum = 0;
-    for (int64_t s = 0; s < splits; ++s) {
-      const float* part = parts + s * (head_dim + 2);
-      sum += merge_weight(part[head_dim], max) * static_cast<double>(part[head_dim + 1]);
-    }
-    for (int64_t d = 0; d < head_dim; ++d) {
-      double value = 0;
-      for (int64_t s = 0; s < splits; ++s) {
-        const float* part = parts + s * (head_dim + 2);
-        value += merge_weight(part[head_dim], max) * static_cast<double>(part[d]);
-      }
-      out[d] = sum == 0 ? 0.0f : static_cast<float>(value / sum);
-    }
-  }
-}
-
-const AttentionKernel kAttentionReference = {attention_ref, attention_ref_scratch};
+const AttentionKernel kAttentionReference = {run_items, scratch_bytes};
 
 }  // namespace optima::kernels

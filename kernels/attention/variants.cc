@@ -1,28 +1,61 @@
-// Variants of attention, best first.
+// Variants of attention, best first. All of them take both KV types.
 #include "kernels/attention/attention.h"
 
 namespace optima::kernels {
 
-void attention_ref(const AttentionArgs& args, int64_t begin, int64_t end, void* scratch);
-size_t attention_ref_scratch(int64_t heads, int64_t kv_heads, int64_t head_dim);
-void attention_split_ref(const AttentionArgs& args, int64_t kv_head, int64_t page_begin,
-                         int64_t page_end, int64_t split, int64_t splits, float* partial,
-                         void* scratch);
-void attention_merge_ref(const AttentionArgs& args, int64_t head_begin, int64_t head_end,
-                         int64_t splits, const float* partial);
+using ItemsFn = void(const AttentionArgs& args, int64_t begin, int64_t end, void* scratch);
+using SplitFn = void(const AttentionArgs& args, int64_t kv_head, int64_t page_begin,
+                     int64_t page_end, int64_t split, int64_t splits, float* partial,
+                     void* scratch);
+using MergeFn = void(const AttentionArgs& args, int64_t head_begin, int64_t head_end,
+                     int64_t splits, const float* partial);
+using ScratchFn = size_t(int64_t heads, int64_t kv_heads, int64_t head_dim);
+
+#if defined(__x86_64__)
+namespace avx512 {
+ItemsFn attention;
+SplitFn attention_split;
+MergeFn attention_merge;
+ScratchFn attention_scratch;
+}  // namespace avx512
+namespace avx2 {
+ItemsFn attention;
+SplitFn attention_split;
+MergeFn attention_merge;
+ScratchFn attention_scratch;
+}  // namespace avx2
+#endif
+namespace baseline {
+ItemsFn attention;
+SplitFn attention_split;
+MergeFn attention_merge;
+ScratchFn attention_scratch;
+}  // namespace baseline
 
 Variants<AttentionKernel> attention_variants() {
   static constexpr Variant<AttentionKernel> kRows[] = {
-      {"attention_ref", kIsaNone, {attention_ref, attention_ref_scratch}},
+#if defined(__x86_64__)
+    {"attention_avx512", kIsaAvx512, {avx512::attention, avx512::attention_scratch}},
+    {"attention_avx2", kIsaAvx2, {avx2::attention, avx2::attention_scratch}},
+#endif
+    {"attention_base", kIsaNone, {baseline::attention, baseline::attention_scratch}},
   };
   return {kRows, sizeof(kRows) / sizeof(kRows[0])};
 }
 
 Variants<AttentionSplitKernel> attention_split_variants() {
   static constexpr Variant<AttentionSplitKernel> kRows[] = {
-      {"attention_split_ref",
-       kIsaNone,
-       {attention_split_ref, attention_merge_ref, attention_ref_scratch}},
+#if defined(__x86_64__)
+    {"attention_split_avx512",
+     kIsaAvx512,
+     {avx512::attention_split, avx512::attention_merge, avx512::attention_scratch}},
+    {"attention_split_avx2",
+     kIsaAvx2,
+     {avx2::attention_split, avx2::attention_merge, avx2::attention_scratch}},
+#endif
+    {"attention_split_base",
+     kIsaNone,
+     {baseline::attention_split, baseline::attention_merge, baseline::attention_scratch}},
   };
   return {kRows, sizeof(kRows) / sizeof(kRows[0])};
 }

@@ -1,0 +1,334 @@
+// Every attention variant against the reference, and the reference against numpy.
+//
+// Tolerance. A logit is a sum of head_dim products of values below 1 (q) and 2 (k), scaled: its
+// rounding error is near sqrt(head_dim) eps times the sum of magnitudes. A weight's relative error
+// is twice that plus the error of exp; the result is a mean of V under these weights, so it errs
+// by max|V| times as much.
+#include "kernels/attention/attention.h"
+
+#include <gtest/gtest.h>
+#include <math.h>
+
+#include "kernels/vec/f32_plain.h"
+
+#include "kernels/attention/attention_cpu.inl.h"
+#include "tests/kernels/paged_kv.h"
+
+namespace optima::kernels {
+namespace {
+
+constexpr float kKeyMax = 2.0f;
+constexpr float kValueMax = 3.0f;
+
+float tolerance(const AttentionShape& shape) {
+  const float eps = 6e-8f;
+  const float magnitude = sqrtf(static_cast<float>(shape.head_dim)) * kKeyMax;
+  const float logit = sqrtf(static_cast<float>(shape.head_dim)) * eps * magnitude;
+  return kValueMax * (2 * logit + 2e-6f);
+}
+
+// The sixteen-lane code with the tile height of AVX-512, run everywhere.
+using Sim512 = F32Plain<12>;
+constexpr AttentionKernel kSim512 = {run_attention<Sim512>, work_bytes};
+
+void sim512_split(const AttentionArgs& args, int64_t kv_head, int64_t page_begin, int64_t page_end,
+                  int64_t split, int64_t splits, float* partial, void* scratch) {
+  const Block block = {args, kv_head, 0, 1, args.heads / args.kv_heads};
+  const int64_t stride = args.head_dim + 2;
+  run_split<Sim512>(block, {page_begin, page_end}, scratch,
+                    partial + (kv_head * block.group * splits + split) * stride, splits * stride);
+}
+
+void sim512_merge(const AttentionArgs& args, int64_t head_begin, int64_t head_end, int64_t splits,
+                  const float* partial) {
+  for (int64_t head = head_begin; head < head_end; ++head) {
+    merge_splits<Sim512>(args, head, splits, partial + head * splits * (args.head_dim + 2));
+  }
+}
+
+constexpr AttentionSplitKernel kSimSplit512 = {sim512_split, sim512_merge, work_bytes};
+
+template <typename Kernel>
+struct Named {
+  const char* name;
+  Kernel kernel;
+};
+
+// Rows that this CPU can run, and the simulated one.
+template <typename Kernel>
+std::vector<Named<Kernel>> runnable(const Variants<Kernel>& variants, const Kernel& simulated) {
+  std::vector<Named<Kernel>> rows = {{"simulated avx512", simulated}};
+  const IsaMask available = detect_isa();
+  for (const Variant<Kernel>& row : variants) {
+    if ((row.isa & ~available) == 0) rows.push_back({row.name, row.fn});
+  }
+  return rows;
+}
+
+struct Problem {
+  explicit Problem(const AttentionShape& of, uint32_t seed = 1) : shape(of) {
+    std::mt19937 random(seed);
+    q = random_floats(random, shape.tokens * shape.heads * shape.head_dim);
+    k = random_floats(random, shape.positions() * shape.kv_heads * shape.head_dim, kKeyMax);
+    v = random_floats(random, shape.positions() * shape.kv_heads * shape.head_dim, kValueMax);
+  }
+  AttentionShape shape;
+  std::vector<float> q;
+  std::vector<float> k;
+  std::vector<float> v;
+};
+
+std::vector<float> solve(const Problem& problem, const PagedKv& kv, const AttentionKernel& kernel) {
+  std::vector<float> out(problem.q.size(), 99.0f);
+  run_all_items(kernel, attention_args(problem.shape, kv, problem.q.data(), out.data()));
+  return out;
+}
+
+std::vector<float> solve_split(const Problem& problem, const PagedKv& kv,
+                               const AttentionSplitKernel& kernel, int64_t splits) {
+  const AttentionShape& shape = problem.shape;
+  std::vector<float> out(problem.q.size(), 99.0f);
+  const AttentionArgs args = attention_args(shape, kv, problem.q.data(), out.data());
+  std::vector<float> partial(static_cast<size_t>(shape.heads * splits * (shape.head_dim + 2)),
+                             77.0f);
+  std::vector<unsigned char> scratch(
+      kernel.scratch_bytes(shape.heads, shape.kv_heads, shape.head_dim));
+  for (int64_t kv_head = 0; kv_head < shape.kv_heads; ++kv_head) {
+    for (int64_t split = 0; split < splits; ++split) {
+      kernel.run(args, kv_head, shape.pages() * split / splits,
+                 shape.pages() * (split + 1) / splits, split, splits, partial.data(),
+                 scratch.data());
+    }
+  }
+  kernel.merge(args, 0, shape.heads, splits, partial.data());
+  return out;
+}
+
+void expect_near(const std::vector<float>& got, const std::vector<float>& want, float allowed,
+                 const std::string& what) {
+  ASSERT_EQ(got.size(), want.size());
+  for (size_t i = 0; i < got.size(); ++i) {
+    if (std::isnan(want[i]) && std::isnan(got[i])) continue;
+    ASSERT_NEAR(got[i], want[i], allowed) << what << ", value " << i;
+  }
+}
+
+std::string describe(const AttentionShape& s) {
+  return "tokens " + std::to_string(s.tokens) + " first " + std::to_string(s.first_position) +
+         " heads " + std::to_string(s.heads) + "/" + std::to_string(s.kv_heads) + " dim " +
+         std::to_string(s.head_dim) + " window " + std::to_string(s.window) + " softcap " +
+         std::to_string(s.softcap) + (s.kv_type == KvType::f32 ? " f32" : " f16");
+}
+
+void check(const AttentionShape& shape) {
+  const Problem problem(shape);
+  const PagedKv kv(shape, problem.k, problem.v);
+  const std::vector<float> want = solve(problem, kv, kAttentionReference);
+  for (const auto& row : runnable(attention_variants(), kSim512)) {
+    expect_near(solve(problem, kv, row.kernel), want, tolerance(shape),
+                std::string(row.name) + ": " + describe(shape));
+  }
+  if (shape.tokens != 1) return;
+  for (const auto& row : runnable(attention_split_variants(), kSimSplit512)) {
+    for (const int64_t splits : {1, 2, 3, 7}) {
+      expect_near(solve_split(problem, kv, row.kernel, splits), want, tolerance(shape),
+                  std::string(row.name) + " x" + std::to_string(splits) + ": " + describe(shape));
+    }
+  }
+}
+
+TEST(Attention, TokenCountsAroundPagesAndBlocks) {
+  for (const int64_t first : {0, 1, 15, 16, 17, 61, 130}) {
+    for (const int64_t tokens : {1, 2, 3, 15, 16, 17, 33, 70}) {
+      check({.tokens = tokens, .first_position = first, .heads = 3, .kv_heads = 1, .head_dim = 16});
+    }
+  }
+}
+
+TEST(Attention, HeadSizes) {
+  for (const int64_t head_dim : {8, 16, 24, 32, 40, 64, 72, 80, 96, 112, 128, 192, 256}) {
+    for (const KvType type : {KvType::f16, KvType::f32}) {
+      check({.tokens = 19,
+             .first_position = 37,
+             .heads = 4,
+             .kv_heads = 2,
+             .head_dim = head_dim,
+             .kv_type = type});
+      check({.tokens = 1,
+             .first_position = 90,
+             .heads = 4,
+             .kv_heads = 2,
+             .head_dim = head_dim,
+             .kv_type = type});
+    }
+  }
+}
+
+TEST(Attention, GroupSizes) {
+  for (const int64_t group : {1, 2, 3, 4, 5, 6, 7, 8, 11, 12, 13, 16, 25}) {
+    check({.tokens = 18, .first_position = 50, .heads = group * 2, .kv_heads = 2, .head_dim = 32});
+    check({.tokens = 1, .first_position = 201, .heads = group * 2, .kv_heads = 2, .head_dim = 32});
+  }
+}
+
+TEST(Attention, Windows) {
+  for (const int64_t window : {1, 2, 15, 16, 17, 40, 64, 1000}) {
+    for (const int64_t first : {0, 5, 100, 128}) {
+      check({.tokens = 37,
+             .first_position = first,
+             .heads = 4,
+             .kv_heads = 2,
+             .head_dim = 24,
+             .window = window});
+      check({.tokens = 1,
+             .first_position = first,
+             .heads = 4,
+             .kv_heads = 2,
+             .head_dim = 24,
+             .window = window});
+    }
+  }
+}
+
+TEST(Attention, Softcap) {
+  for (const float softcap : {0.5f, 5.0f, 50.0f}) {
+    check({.tokens = 20,
+           .first_position = 70,
+           .heads = 4,
+           .kv_heads = 2,
+           .head_dim = 64,
+           .softcap = softcap});
+    check({.tokens = 1,
+           .first_position = 70,
+           .heads = 4,
+           .kv_heads = 2,
+           .head_dim = 64,
+           .window = 30,
+           .softcap = softcap});
+  }
+}
+
+TEST(Attention, ItemsInAnyOrderAndPieces) {
+  const AttentionShape shape = {.tokens = 40, .first_position = 9, .heads = 6, .kv_heads = 3};
+  const Problem problem(shape);
+  const PagedKv kv(shape, problem.k, problem.v);
+  const std::vector<float> want = solve(problem, kv, kAttentionReference);
+  for (const auto& row : runnable(attention_variants(), kSim512)) {
+    std::vector<float> out(want.size(), 99.0f);
+    const AttentionArgs args = attention_args(shape, kv, problem.q.data(), out.data());
+    // One byte off: the scratch need not be aligned.
+    std::vector<unsigned char> scratch(row.kernel.scratch_bytes(6, 3, 64) + 16);
+    for (int64_t item = attention_items(args) - 1; item >= 0; --item) {
+      row.kernel.run(args, item, item + 1, scratch.data());
+    }
+    expect_near(out, want, tolerance(shape), row.name);
+  }
+}
+
+// Rows of q and out may be parts of wider rows; what lies between stays as it was.
+TEST(Attention, StridesAndNeighbours) {
+  const AttentionShape shape = {.tokens = 21, .heads = 2, .kv_heads = 1, .head_dim = 40};
+  const Problem problem(shape);
+  const PagedKv kv(shape, problem.k, problem.v);
+  const std::vector<float> want = solve(problem, kv, kAttentionReference);
+  const int64_t stride = 97;
+  std::vector<float> q(static_cast<size_t>(shape.tokens * stride));
+  for (int64_t token = 0; token < shape.tokens; ++token) {
+    std::copy_n(problem.q.begin() + token * 80, 80, q.begin() + token * stride);
+  }
+  for (const auto& row : runnable(attention_variants(), kSim512)) {
+    std::vector<float> out(q.size(), 99.0f);
+    AttentionArgs args = attention_args(shape, kv, q.data(), out.data());
+    args.q_stride = args.out_stride = stride;
+    run_all_items(row.kernel, args);
+    for (int64_t token = 0; token < shape.tokens; ++token) {
+      for (int64_t i = 0; i < stride; ++i) {
+        const float got = out[static_cast<size_t>(token * stride + i)];
+        const float expected = i < 80 ? want[static_cast<size_t>(token * 80 + i)] : 99.0f;
+        ASSERT_NEAR(got, expected, i < 80 ? tolerance(shape) : 0) << row.name;
+      }
+    }
+  }
+}
+
+// All logits -inf: zero, no NaN. Some: they weigh nothing. NaN or +inf: NaN, in that row only.
+TEST(Attention, InfinityAndNan) {
+  const AttentionShape shape = {.tokens = 1,
+                                .first_position = 80,
+                                .heads = 4,
+                                .kv_heads = 1,
+                                .head_dim = 32,
+                                .kv_type = KvType::f32};
+  Problem problem(shape);
+  // k[0] of every key is 1, so q[0] = -inf makes each logit of that head -inf.
+  for (size_t i = 0; i < problem.k.size(); i += 32) problem.k[i] = 1.0f;
+  problem.q[0] = -INFINITY;
+  problem.q[32] = NAN;
+  problem.q[64] = INFINITY;
+  const PagedKv kv(shape, problem.k, problem.v);
+  const std::vector<float> want = solve(problem, kv, kAttentionReference);
+  for (size_t i = 0; i < 128; ++i) {
+    if (i < 32) {
+      EXPECT_EQ(want[i], 0.0f);
+    } else {
+      EXPECT_EQ(isnan(want[i]), i < 96) << i;
+    }
+  }
+  for (const auto& row : runnable(attention_variants(), kSim512)) {
+    expect_near(solve(problem, kv, row.kernel), want, tolerance(shape), row.name);
+  }
+  for (const auto& row : runnable(attention_split_variants(), kSimSplit512)) {
+    expect_near(solve_split(problem, kv, row.kernel, 3), want, tolerance(shape), row.name);
+  }
+}
+
+// A block of several tokens, with keys that alone are masked by infinity.
+TEST(Attention, MaskedKeysWeighNothing) {
+  const AttentionShape shape = {.tokens = 20,
+                                .first_position = 30,
+                                .heads = 2,
+                                .kv_heads = 1,
+                                .head_dim = 16,
+                                .kv_type = KvType::f32};
+  Problem problem(shape);
+  for (size_t i = 0; i < problem.q.size(); i += 16) problem.q[i] = 1.0f;
+  for (size_t position = 0; position < 50; position += 3) problem.k[position * 16] = -INFINITY;
+  const PagedKv kv(shape, problem.k, problem.v);
+  const std::vector<float> want = solve(problem, kv, kAttentionReference);
+  for (const float value : want) ASSERT_TRUE(isfinite(value));
+  for (const auto& row : runnable(attention_variants(), kSim512)) {
+    expect_near(solve(problem, kv, row.kernel), want, tolerance(shape), row.name);
+  }
+}
+
+// Large logits must not overflow, and one that dwarfs the rest takes it all.
+TEST(Attention, ExtremeLogits) {
+  const AttentionShape shape = {.tokens = 1,
+                                .first_position = 40,
+                                .heads = 1,
+                                .kv_heads = 1,
+                                .head_dim = 8,
+                                .kv_type = KvType::f32};
+  Problem problem(shape);
+  for (float& value : problem.q) value *= 1e4f;
+  const PagedKv kv(shape, problem.k, problem.v);
+  const std::vector<float> want = solve(problem, kv, kAttentionReference);
+  for (const auto& row : runnable(attention_variants(), kSim512)) {
+    // Logits of 1e4 carry errors of 1e-3: only a clear winner can be compared.
+    expect_near(solve(problem, kv, row.kernel), want, 0.02f, row.name);
+  }
+}
+
+TEST(Attention, SplitsThatSeeNothingAreZeroAndIgnored) {
+  const AttentionShape shape = {
+      .tokens = 1, .first_position = 20, .heads = 2, .kv_heads = 1, .head_dim = 16};
+  const Problem problem(shape);
+  const PagedKv kv(shape, problem.k, problem.v);
+  const std::vector<float> want = solve(problem, kv, kAttentionReference);
+  for (const auto& row : runnable(attention_split_variants(), kSimSplit512)) {
+    expect_near(solve_split(problem, kv, row.kernel, 50), want, tolerance(shape), row.name);
+  }
+}
+
+}  // namespace
+}  // namespace optima::kernels
