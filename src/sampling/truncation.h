@@ -1,0 +1,48 @@
+// Which tokens may be drawn, and with what weight. Each stage only removes candidates; the order of
+// the stages is fixed (truncation.cc says why).
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace optima::sampling {
+
+struct Candidate {
+  int32_t token;
+  float logit;
+  float weight;  // proportional to the probability
+};
+
+// Off values: 0 for all but temperature, which must be above 0 here; 1 also turns top_p and
+// typical_p off.
+struct Truncation {
+  int32_t top_k = 0;
+  float typical_p = 0;
+  float top_p = 0;
+  float min_p = 0;
+  float temperature = 1;
+};
+
+// The survivors in ascending order of token, weights at the temperature asked for. `highest` is the
+// largest logit, finite; no logit is NaN. Equal logits rank by token, the lower first, so that the
+// result does not depend on how the selection is done. Linear in the vocabulary, plus sorting
+// what survives; allocates nothing once `out` has room for the vocabulary.
+void select_candidates(const Truncation& truncation, std::span<const float> logits, float highest,
+                       std::vector<Candidate>& out);
+
+// The `count` largest logits above -inf, unordered; weights relative to `highest`.
+void gather_top(std::span<const float> logits, float highest, int32_t count,
+                std::vector<Candidate>& out);
+
+// The stages, on candidates whose weights sum to a distribution of mass `mass` (which may be more
+// than the sum of those given, when it is known that the rest cannot survive).
+void keep_typical(float typical_p, double mass, std::span<const float> logits,
+                  std::vector<Candidate>& candidates);
+void keep_top_p(float top_p, double mass, std::vector<Candidate>& candidates);
+void keep_min_p(float min_p, std::vector<Candidate>& candidates);
+
+// The candidate at fraction `u` in [0, 1) of the total weight.
+int32_t draw(std::span<const Candidate> candidates, double u);
+
+}  // namespace optima::sampling
