@@ -340,6 +340,21 @@ def options_text(spec):
     return "\n".join(lines) + "\n"
 
 
+def struct_sizes_text(spec):
+    """The smallest struct_size that a host can have: the struct as its first release had it."""
+    lines = [f"// {NOTE}"]
+    for struct in spec.structs:
+        if struct["kind"] == "plain":
+            continue
+        since = str(struct.get("since", "1.0"))
+        first = dict(struct, fields=[f for f in struct["fields"]
+                                     if str(f.get("since", since)) == since])
+        lines += ["template <>",
+                  f"inline constexpr uint32_t kSizeMin<{struct['name']}> = "
+                  f"{spec.layout(first)[1]};"]
+    return "\n".join(lines) + "\n"
+
+
 def symbols_map_text(spec):
     lines = [f"# {NOTE}"]
     nodes = {}
@@ -423,7 +438,7 @@ def main():
     spec = Spec(SPEC.read_text())
     outputs = {"include/optima/optima.h": header_text, "include/optima/optima_unstable.h":
                unstable_text, "src/abi/api_table.inc": api_table_text, "src/abi/option_fields.inc":
-               options_text, "src/abi/symbols.map": symbols_map_text, "tests/abi/symbols.txt":
+               options_text, "src/abi/struct_sizes.inc": struct_sizes_text, "src/abi/symbols.map": symbols_map_text, "tests/abi/symbols.txt":
                symbols_text, "tests/abi/layout_test.c": layout_text}
     good = check_promises(spec, args.freeze)
     for name, make in outputs.items():

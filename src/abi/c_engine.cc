@@ -1,0 +1,153 @@
+// optima_engine: made from options, turned by its own thread or by the host, asked about memory.
+
+#include "abi/guard.h"
+#include "abi/handle.h"
+#include "abi/structs.h"
+
+namespace optima::abi {
+namespace {
+
+// The host's log callback behind the engine's sink. It must not be able to throw into the engine.
+class HostLog {
+ public:
+  HostLog(const optima_engine_options& options, ReleaseOnce release)
+      : log_(options.log),
+        user_(options.log_user),
+        level_max_(options.log_level == 0 ? OPTIMA_LOG_DEBUG : options.log_level),
+        release_(std::move(release)) {}
+
+  void write(LogLevel level, std::string_view message) {
+    if (static_cast<int32_t>(level) > level_max_) return;
+    contain([&] {
+      const std::string terminated(message);
+      log_(user_, static_cast<int32_t>(level), terminated.c_str(), terminated.size());
+    });
+  }
+
+ private:
+  optima_log_fn log_;
+  void* user_;
+  int32_t level_max_;
+  ReleaseOnce release_;
+};
+
+struct Hooks {
+  ReleaseOnce alloc;
+  ReleaseOnce log;
+};
+
+// Taken first, so that a call that fails releases the host's cookies as well.
+Hooks take_hooks(const optima_engine_options* options) {
+  if (!readable(options)) return {};
+  return {.alloc = {options->alloc_release, options->alloc_user},
+          .log = {options->log_release, options->log_user}};
+}
+
+Result<std::vector<uint64_t>> read_affinity(const optima_engine_options& options) {
+  constexpr size_t kWordsMax = 1024;  // 65,536 CPUs
+  OPTIMA_TRY(check_array("affinity", options.affinity, options.affinity_words, sizeof(uint64_t)));
+  if (options.affinity_words > kWordsMax) {
+    return Status(Code::invalid_argument,
+                  text("affinity_words is ", options.affinity_words, ", at most ", kWordsMax));
+  }
+  return std::vector<uint64_t>(options.affinity, options.affinity + options.affinity_words);
+}
+
+Result<engine::EngineOptions> read_options(const optima_engine_options& options) {
+  engine::EngineOptions out;
+  OPTIMA_TRY(check_constant("drive", options.drive, OPTIMA_DRIVE_HOST));
+  OPTIMA_TRY(check_constant("log_level", options.log_level, OPTIMA_LOG_DEBUG));
+  if ((options.alloc == nullptr) != (options.free == nullptr)) {
+    return Status(Code::invalid_argument, "alloc and free: one is NULL, the other is not");
+  }
+  if (options.memory_limit_bytes < 0) {
+    return Status(Code::invalid_argument, text("memory_limit_bytes is ", options.memory_limit_bytes,
+                                               ", must not be negative"));
+  }
+  OPTIMA_ASSIGN(out.affinity, read_affinity(options));
+  out.threads = options.threads;
+  out.priority = options.priority;
+  out.drive = static_cast<engine::Drive>(options.drive);
+  out.memory_limit_bytes = options.memory_limit_bytes;
+  return out;
+}
+
+Result<std::shared_ptr<EngineBox>> create(const optima_engine_options* in) {
+  Hooks hooks = take_hooks(in);
+  OPTIMA_ASSIGN(const optima_engine_options options, read_struct("engine options", in));
+  OPTIMA_ASSIGN(engine::EngineOptions engine_options, read_options(options));
+  auto box = std::make_shared<EngineBox>();
+  box->drive = engine_options.drive;
+  if (options.alloc != nullptr) {
+    box->host_memory = std::shared_ptr<HostMemory>(
+        new HostMemory(options.alloc, options.free, options.alloc_user, std::move(hooks.alloc)),
+        [](HostMemory* memory) { memory->let_go(); });
+    engine_options.allocator = box->host_memory->allocator();
+  }
+  if (options.log != nullptr) {
+    auto log = std::make_shared<HostLog>(options, std::move(hooks.log));
+    engine_options.log = [log](LogLevel level, std::string_view message) {
+      log->write(level, message);
+    };
+  }
+  OPTIMA_ASSIGN(box->engine, engine::Engine::create(engine_options));
+  return box;
+}
+
+}  // namespace
+}  // namespace optima::abi
+
+using namespace optima::abi;
+using optima::Code;
+using optima::Status;
+
+optima_status optima_engine_create(const optima_engine_options* options, optima_engine** out,
+                                   optima_error** err) noexcept {
+  return guard(err, [&]() -> Status {
+    if (out != nullptr) *out = nullptr;
+    OPTIMA_ASSIGN(auto box, create(options));
+    if (out == nullptr) return Status(Code::invalid_argument, "out: NULL");
+    *out = new optima_engine(std::move(box));
+    return {};
+  });
+}
+
+void optima_engine_destroy(optima_engine* engine) noexcept {
+  guard([&] { release(engine); });
+}
+
+int32_t optima_engine_threads(const optima_engine* engine) noexcept {
+  return guard(Fallback<int32_t>{0}, [&]() -> int32_t {
+    const auto box = enter(engine);
+    return box.ok() ? (*box)->engine->threads() : 0;
+  });
+}
+
+optima_status optima_step(optima_engine* engine, int32_t* worked, optima_error** err) noexcept {
+  return guard(err, [&]() -> Status {
+    if (worked != nullptr) *worked = 0;
+    OPTIMA_ASSIGN(const auto box, enter(engine));
+    if (box->in_callback()) return Status(Code::busy, "optima_step: called from a callback");
+    OPTIMA_ASSIGN(const bool any, box->engine->step());
+    if (worked != nullptr) *worked = any ? 1 : 0;
+    return {};
+  });
+}
+
+optima_status optima_mem_query(const optima_engine* engine, optima_memory* out,
+                               optima_error** err) noexcept {
+  return guard(err, [&]() -> Status {
+    OPTIMA_ASSIGN(const auto box, enter(engine));
+    OPTIMA_TRY(check_out("out", out));
+    const optima::engine::MemoryUse use = box->engine->memory();
+    optima_memory memory{};
+    memory.limit_bytes = use.limit_bytes;
+    memory.used_bytes = use.used_bytes;
+    memory.peak_bytes = use.peak_bytes;
+    memory.weights_mapped_bytes = use.weights_mapped_bytes;
+    memory.kv_bytes = use.kv_bytes;
+    memory.activation_bytes = use.activation_bytes;
+    write_struct(out, memory);
+    return {};
+  });
+}

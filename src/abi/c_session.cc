@@ -1,0 +1,77 @@
+// optima_session: one conversation.
+
+#include "abi/buffer.h"
+#include "abi/guard.h"
+#include "abi/handle.h"
+#include "abi/structs.h"
+
+using namespace optima::abi;
+using optima::Code;
+using optima::Status;
+
+namespace {
+
+optima::Result<optima::engine::SessionOptions> read_options(const optima_session_options* in) {
+  OPTIMA_ASSIGN(const optima_session_options options, read_struct("session options", in));
+  OPTIMA_TRY(check_constant("path", options.path, OPTIMA_PATH_REFERENCE));
+  if (options.context_tokens < 0 || options.prefill_chunk_tokens < 0) {
+    return Status(
+        Code::invalid_argument,
+        optima::text("context_tokens is ", options.context_tokens, ", prefill_chunk_tokens is ",
+                     options.prefill_chunk_tokens, ": neither may be negative"));
+  }
+  optima::engine::SessionOptions out;
+  out.context_tokens = options.context_tokens;
+  out.prefill_chunk_tokens = options.prefill_chunk_tokens;
+  out.path = static_cast<optima::engine::ComputePath>(options.path);
+  return out;
+}
+
+}  // namespace
+
+optima_status optima_session_create(optima_model* model, const optima_session_options* options,
+                                    optima_session** out, optima_error** err) noexcept {
+  return guard(err, [&]() -> Status {
+    if (out == nullptr) return Status(Code::invalid_argument, "out: NULL");
+    *out = nullptr;
+    OPTIMA_ASSIGN(const auto model_box, enter(model));
+    OPTIMA_ASSIGN(const auto session_options, read_options(options));
+    auto box = std::make_shared<SessionBox>();
+    box->model = model_box;
+    OPTIMA_ASSIGN(box->session,
+                  model_box->engine->engine->create_session(model_box->model, session_options));
+    *out = new optima_session(std::move(box));
+    return {};
+  });
+}
+
+void optima_session_destroy(optima_session* session) noexcept {
+  guard([&] {
+    if (const auto box = release(session)) box->close();
+  });
+}
+
+int64_t optima_session_context_tokens(const optima_session* session) noexcept {
+  return guard(Fallback<int64_t>{0}, [&]() -> int64_t {
+    const auto box = enter(session);
+    return box.ok() ? (*box)->session->context_tokens() : 0;
+  });
+}
+
+optima_status optima_session_tokens(const optima_session* session, optima_buffer** out,
+                                    optima_error** err) noexcept {
+  return guard(err, [&]() -> Status {
+    if (out == nullptr) return Status(Code::invalid_argument, "out: NULL");
+    *out = nullptr;
+    OPTIMA_ASSIGN(const auto box, enter(session));
+    *out = make_buffer(box->session->tokens());
+    return {};
+  });
+}
+
+optima_status optima_session_reset(optima_session* session, optima_error** err) noexcept {
+  return guard(err, [&]() -> Status {
+    OPTIMA_ASSIGN(const auto box, enter(session));
+    return box->session->reset();
+  });
+}

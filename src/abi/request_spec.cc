@@ -1,0 +1,130 @@
+// Reads a request description. Ranges that the engine or the sampler checks (temperature, top_p,
+// token ids, ...) are left to them; here stands what only the boundary can see: pointers, counts,
+// flags and texts.
+
+#include "abi/request_spec.h"
+
+#include <algorithm>
+
+#include "abi/handle.h"
+#include "abi/structs.h"
+
+namespace optima::abi {
+namespace {
+
+constexpr uint32_t kFlagsKnown = OPTIMA_REQUEST_APPEND | OPTIMA_REQUEST_NO_ADD_SPECIAL |
+                                 OPTIMA_REQUEST_NO_PARSE_SPECIAL | OPTIMA_REQUEST_IGNORE_EOS |
+                                 OPTIMA_REQUEST_SHOW_SPECIAL | OPTIMA_REQUEST_PROMPT_ONLY |
+                                 OPTIMA_REQUEST_PROMPT_LOGPROBS;
+
+template <typename Item>
+Result<std::vector<Item>> read_array(std::string_view name, const Item* data, size_t count) {
+  OPTIMA_TRY(check_array(name, data, count, sizeof(Item)));
+  if (count == 0) return std::vector<Item>();
+  return std::vector<Item>(data, data + count);
+}
+
+Status read_prompt(const optima_request_desc& desc, engine::RequestSpec& spec) {
+  if (desc.prompt != nullptr && desc.prompt_ids != nullptr) {
+    return Status(Code::invalid_argument, "prompt and prompt_ids: both are set");
+  }
+  if (desc.prompt == nullptr && desc.prompt_ids == nullptr) {
+    return Status(Code::invalid_argument,
+                  text("prompt and prompt_ids: both are NULL (lengths ", desc.prompt_bytes, " and ",
+                       desc.prompt_id_count, ")"));
+  }
+  spec.has_ids = desc.prompt_ids != nullptr;
+  if (spec.has_ids) {
+    OPTIMA_ASSIGN(spec.ids, read_array("prompt_ids", desc.prompt_ids, desc.prompt_id_count));
+    return {};
+  }
+  OPTIMA_ASSIGN(spec.text, read_text("prompt", desc.prompt, desc.prompt_bytes));
+  return {};
+}
+
+void read_flags(uint32_t flags, engine::RequestSpec& spec) {
+  const auto set = [flags](uint32_t bit) { return (flags & bit) != 0; };
+  spec.prompt_mode =
+      set(OPTIMA_REQUEST_APPEND) ? engine::PromptMode::append : engine::PromptMode::whole;
+  spec.add_special = !set(OPTIMA_REQUEST_NO_ADD_SPECIAL);
+  spec.parse_special = !set(OPTIMA_REQUEST_NO_PARSE_SPECIAL);
+  spec.ignore_eos = set(OPTIMA_REQUEST_IGNORE_EOS);
+  spec.show_special = set(OPTIMA_REQUEST_SHOW_SPECIAL);
+  spec.prompt_only = set(OPTIMA_REQUEST_PROMPT_ONLY);
+}
+
+Status read_stops(const optima_request_desc& desc, engine::RequestSpec& spec) {
+  OPTIMA_TRY(check_array("stops", desc.stops, desc.stop_count, sizeof(char*)));
+  for (size_t i = 0; i < desc.stop_count; ++i) {
+    const size_t bytes = desc.stop_bytes == nullptr ? OPTIMA_NTS : desc.stop_bytes[i];
+    OPTIMA_ASSIGN(const std::string_view stop,
+                  read_text(text("stops[", i, "]"), desc.stops[i], bytes));
+    spec.stop_strings.emplace_back(stop);
+  }
+  OPTIMA_ASSIGN(spec.stop_tokens,
+                read_array("stop_tokens", desc.stop_tokens, desc.stop_token_count));
+  return {};
+}
+
+Status read_sampling(const optima_request_desc& desc, sampling::SamplingParams& sampling) {
+  OPTIMA_TRY(
+      check_array("logit_bias", desc.logit_bias, desc.logit_bias_count, sizeof(optima_logit_bias)));
+  for (size_t i = 0; i < desc.logit_bias_count; ++i) {
+    sampling.logit_bias.emplace_back(desc.logit_bias[i].token, desc.logit_bias[i].bias);
+  }
+  sampling.temperature = desc.temperature;
+  sampling.top_k = desc.top_k;
+  sampling.top_p = desc.top_p;
+  sampling.min_p = desc.min_p;
+  sampling.typical_p = desc.typical_p;
+  sampling.repetition_penalty = desc.repetition_penalty;
+  sampling.presence_penalty = desc.presence_penalty;
+  sampling.frequency_penalty = desc.frequency_penalty;
+  sampling.penalty_window = desc.penalty_window;
+  sampling.seed = desc.seed;
+  sampling.logprobs = desc.logprobs;
+  return {};
+}
+
+Status read_scores(const optima_request_desc& desc, engine::RequestSpec& spec) {
+  if (desc.prompt_logprobs_from < 0) {
+    return Status(
+        Code::invalid_argument,
+        text("prompt_logprobs_from is ", desc.prompt_logprobs_from, ", must not be negative"));
+  }
+  if ((desc.flags & OPTIMA_REQUEST_PROMPT_LOGPROBS) != 0) {
+    spec.prompt_logprobs_from = std::max<int64_t>(desc.prompt_logprobs_from, 1);
+  }
+  OPTIMA_ASSIGN(spec.logits_positions,
+                read_array("logits_positions", desc.logits_positions, desc.logits_position_count));
+  OPTIMA_TRY(check_array("logits_out", desc.logits_out, desc.logits_capacity, sizeof(float)));
+  spec.logits_out = desc.logits_out;
+  spec.logits_capacity = static_cast<int64_t>(desc.logits_capacity);
+  return {};
+}
+
+}  // namespace
+
+Result<engine::RequestSpec> read_request(const optima_request_desc& desc) {
+  engine::RequestSpec spec;
+  OPTIMA_TRY(check_flags("flags", desc.flags, kFlagsKnown));
+  OPTIMA_TRY(read_prompt(desc, spec));
+  read_flags(desc.flags, spec);
+  OPTIMA_TRY(read_stops(desc, spec));
+  OPTIMA_TRY(read_sampling(desc, spec.sampling));
+  OPTIMA_TRY(read_scores(desc, spec));
+  if (desc.max_tokens < 0 || desc.deadline_ms < 0) {
+    return Status(Code::invalid_argument,
+                  text("max_tokens is ", desc.max_tokens, ", deadline_ms is ", desc.deadline_ms,
+                       ": neither may be negative"));
+  }
+  spec.max_tokens = desc.max_tokens;
+  spec.deadline_ms = desc.deadline_ms;
+  if (desc.cancel != nullptr) {
+    OPTIMA_TRY(check(desc.cancel));
+    spec.cancel = desc.cancel->flag;
+  }
+  return spec;
+}
+
+}  // namespace optima::abi
