@@ -24,11 +24,11 @@ enum class TokenKind : uint8_t {  // GGUF's tokenizer.ggml.token_type
 // What a model file says about its vocabulary, as plain data. Views must outlive create() only:
 // the tokenizer copies what it keeps.
 struct VocabularySpec {
-  std::string_view model;                 // tokenizer.ggml.model: "gpt2" (byte-level BPE), "llama" (SentencePiece)
-  std::string_view pre;                   // tokenizer.ggml.pre: "smollm", "llama-bpe", ...; may be empty
+  std::string_view model;  // tokenizer.ggml.model: "gpt2" (byte-level BPE), "llama" (SentencePiece)
+  std::string_view pre;    // tokenizer.ggml.pre: "smollm", "llama-bpe", ...; may be empty
   std::span<const std::string_view> tokens;
-  std::span<const double> scores;         // may be empty (byte-level BPE)
-  std::span<const int64_t> kinds;         // TokenKind values; may be empty = all normal
+  std::span<const double> scores;  // may be empty (byte-level BPE)
+  std::span<const int64_t> kinds;  // TokenKind values; may be empty = all normal
   std::span<const std::string_view> merges;
   int32_t bos = -1, eos = -1, eot = -1, unknown = -1, pad = -1;  // -1 = none
   // -1 = the file does not say: the model's own default applies (llama: bos yes; gpt2: no, except
@@ -37,8 +37,11 @@ struct VocabularySpec {
   bool remove_extra_whitespaces = false;
 };
 
-enum class Special : uint8_t { omit, add };        // BOS/EOS by the file's rule
-enum class SpecialText : uint8_t { literal, parse };  // "<|im_end|>" in the text: characters or token
+enum class Special : uint8_t { omit, add };  // BOS/EOS by the file's rule
+enum class SpecialText : uint8_t {
+  literal,
+  parse
+};  // "<|im_end|>" in the text: characters or token
 
 class Tokenizer {
  public:
@@ -55,7 +58,8 @@ class Tokenizer {
   // (then their name). An id outside the vocabulary is an error.
   virtual Status append_piece(int32_t id, SpecialText special_text, std::string& out) const = 0;
   // The bytes of a whole sequence; undoes what encode() did to leading spaces.
-  virtual Result<std::string> decode(std::span<const int32_t> ids, SpecialText special_text) const = 0;
+  virtual Result<std::string> decode(std::span<const int32_t> ids,
+                                     SpecialText special_text) const = 0;
 
   int32_t size() const { return static_cast<int32_t>(kinds_.size()); }
   TokenKind kind(int32_t id) const { return kinds_[static_cast<size_t>(id)]; }

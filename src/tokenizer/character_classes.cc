@@ -1,0 +1,74 @@
+// PCRE2 10.42 knows Unicode 14; the tokenizers that the models are published for know Unicode 16.
+// The table (unicode_additions.cc) has the letters, marks, numbers and punctuation in between.
+#include "tokenizer/character_classes.h"
+
+#include <algorithm>
+#include <array>
+#include <span>
+
+#include "tokenizer/unicode_additions.h"
+#include "tokenizer/utf8.h"
+
+namespace optima::tokenizer {
+namespace {
+
+constexpr char kInvalidByteStandIn = '\x01';
+
+struct StandIns {
+  char32_t three_bytes, four_bytes;
+};
+// Indexed by CharacterClass. Each pair is of that class since before Unicode 14.
+constexpr std::array<StandIns, 7> kStandIns = {{
+    {0x1E00, 0x10400},  // upper: Latin A with ring below, Deseret long I
+    {0x1E01, 0x10428},  // lower: their small forms
+    {0x1D2C, 0x16B40},  // modifier letter: capital A, Pahawh Hmong
+    {0x0915, 0x10000},  // other letter: Devanagari ka, Linear B a
+    {0x093C, 0x16AF0},  // mark: Devanagari nukta, Bassa Vah
+    {0x0966, 0x104A0},  // number: Devanagari zero, Osmanya zero
+    {0x2010, 0x10100},  // punctuation: hyphen, Aegean word separator
+}};
+constexpr char32_t kMongolianVowelSeparator =
+    0x180E;  // a space to PCRE2, a format character since 6.3
+constexpr char32_t kFormatStandIn = 0x200B;
+
+char32_t stand_in(char32_t value, uint8_t bytes) {
+  if (value == kMongolianVowelSeparator) return kFormatStandIn;
+  const std::span<const UnicodeAddition> table = unicode_additions();
+  if (value < table.front().first) return value;
+  const auto row = std::upper_bound(
+      table.begin(), table.end(), value,
+      [](char32_t wanted, const UnicodeAddition& addition) { return wanted < addition.first; });
+  const UnicodeAddition& addition = *(row - 1);
+  if (value > addition.last) return value;
+  const StandIns& pair = kStandIns[static_cast<size_t>(addition.character_class)];
+  return bytes == 3 ? pair.three_bytes : pair.four_bytes;
+}
+
+void write_utf8(char32_t value, char* into) {
+  std::string utf8;
+  append_utf8(value, utf8);
+  utf8.copy(into, utf8.size());
+}
+
+}  // namespace
+
+std::optional<std::string> pattern_subject(std::string_view text) {
+  std::optional<std::string> subject;
+  const auto changed = [&]() -> char* {
+    if (!subject) subject.emplace(text);
+    return subject->data();
+  };
+  for (size_t at = 0; at < text.size();) {
+    const Utf8Step step = utf8_step(text, at);
+    if (step.state != Utf8State::valid) {
+      std::fill_n(changed() + at, step.bytes, kInvalidByteStandIn);
+    } else if (step.bytes >= 3) {
+      const char32_t other = stand_in(step.value, step.bytes);
+      if (other != step.value) write_utf8(other, changed() + at);
+    }
+    at += step.bytes;
+  }
+  return subject;
+}
+
+}  // namespace optima::tokenizer

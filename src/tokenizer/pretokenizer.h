@@ -1,0 +1,31 @@
+// Splits text into the pieces that byte-level BPE merges within.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "tokenizer/pretokenizer_families.h"
+
+namespace optima::tokenizer {
+
+// Immutable after creation; split() may run on several threads at once.
+class Pretokenizer {
+ public:
+  static Result<std::unique_ptr<Pretokenizer>> create(const PretokenizerFamily& family);
+  ~Pretokenizer();
+
+  // The ends of the pieces, ascending, the last one text.size(); none for the empty text. Every
+  // byte is in one piece, whether the text is valid UTF-8 or not.
+  Result<std::vector<size_t>> split(std::string_view text) const;
+
+ private:
+  class Pattern;
+  Pretokenizer() = default;
+
+  std::vector<std::unique_ptr<Pattern>> patterns_;
+};
+
+}  // namespace optima::tokenizer
