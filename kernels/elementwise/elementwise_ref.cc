@@ -4,6 +4,8 @@
 #include "kernels/elementwise/elementwise.h"
 
 namespace optima::kernels {
+namespace {
+
 void add_ref(const float* a, const float* b, float* out, int64_t count) {
   for (int64_t i = 0; i < count; ++i) out[i] = a[i] + b[i];
 }
@@ -12,19 +14,14 @@ void scale_ref(const float* x, float factor, float* out, int64_t count) {
   for (int64_t i = 0; i < count; ++i) out[i] = x[i] * factor;
 }
 
-namespace {
-
 double silu(double x) {
   return x / (1.0 + exp(-x));
 }
 
 double gelu_tanh(double x) {
   const double kSqrtTwoOverPi = 0.79788456080286535588;
-  // tanh is exactly ±1 far out, but x³ may overflow to infinity first: ±1 is still right.
   return 0.5 * x * (1.0 + tanh(kSqrtTwoOverPi * (x + 0.044715 * x * x * x)));
 }
-
-}  // namespace
 
 void gated_act_ref(const float* gate, const float* up, float* out, int64_t count, GateAct act) {
   for (int64_t i = 0; i < count; ++i) {
@@ -41,6 +38,8 @@ int64_t argmax_ref(const float* x, int64_t count) {
   }
   return best_index;
 }
+
+}  // namespace
 
 const AddFn kAddReference = add_ref;
 const ScaleFn kScaleReference = scale_ref;

@@ -3,35 +3,57 @@
 
 namespace optima::kernels {
 
-void add_ref(const float* a, const float* b, float* out, int64_t count);
-void scale_ref(const float* x, float factor, float* out, int64_t count);
-void gated_act_ref(const float* gate, const float* up, float* out, int64_t count, GateAct act);
-int64_t argmax_ref(const float* x, int64_t count);
+#if defined(__x86_64__)
+namespace avx2 {
+void add(const float* a, const float* b, float* out, int64_t count);
+void scale(const float* x, float factor, float* out, int64_t count);
+void gated_act(const float* gate, const float* up, float* out, int64_t count, GateAct act);
+int64_t argmax(const float* x, int64_t count);
+}  // namespace avx2
+#endif
+namespace baseline {
+void add(const float* a, const float* b, float* out, int64_t count);
+void scale(const float* x, float factor, float* out, int64_t count);
+void gated_act(const float* gate, const float* up, float* out, int64_t count, GateAct act);
+int64_t argmax(const float* x, int64_t count);
+}  // namespace baseline
 
 Variants<AddFn> add_variants() {
   static constexpr Variant<AddFn> kRows[] = {
-      {"add_ref", kIsaNone, add_ref},
+#if defined(__x86_64__)
+    {"add_avx2", kIsaAvx2, avx2::add},
+#endif
+    {"add_base", kIsaNone, baseline::add},
   };
   return {kRows, sizeof(kRows) / sizeof(kRows[0])};
 }
 
 Variants<GatedActFn> gated_act_variants() {
   static constexpr Variant<GatedActFn> kRows[] = {
-      {"gated_act_ref", kIsaNone, gated_act_ref},
+#if defined(__x86_64__)
+    {"gated_act_avx2", kIsaAvx2, avx2::gated_act},
+#endif
+    {"gated_act_base", kIsaNone, baseline::gated_act},
   };
   return {kRows, sizeof(kRows) / sizeof(kRows[0])};
 }
 
 Variants<ScaleFn> scale_variants() {
   static constexpr Variant<ScaleFn> kRows[] = {
-      {"scale_ref", kIsaNone, scale_ref},
+#if defined(__x86_64__)
+    {"scale_avx2", kIsaAvx2, avx2::scale},
+#endif
+    {"scale_base", kIsaNone, baseline::scale},
   };
   return {kRows, sizeof(kRows) / sizeof(kRows[0])};
 }
 
 Variants<ArgmaxFn> argmax_variants() {
   static constexpr Variant<ArgmaxFn> kRows[] = {
-      {"argmax_ref", kIsaNone, argmax_ref},
+#if defined(__x86_64__)
+    {"argmax_avx2", kIsaAvx2, avx2::argmax},
+#endif
+    {"argmax_base", kIsaNone, baseline::argmax},
   };
   return {kRows, sizeof(kRows) / sizeof(kRows[0])};
 }

@@ -6,9 +6,9 @@
 namespace optima::kernels {
 
 struct KvStoreArgs {
-  const float* k;            // [tokens, kv_heads, head_dim], row stride k_stride floats
+  const float* k;  // [tokens, kv_heads, head_dim], row stride k_stride floats
   int64_t k_stride;
-  const float* v;            // [tokens, kv_heads, head_dim], row stride v_stride floats
+  const float* v;  // [tokens, kv_heads, head_dim], row stride v_stride floats
   int64_t v_stride;
   unsigned char* const* pages;
   int64_t slot_offset;

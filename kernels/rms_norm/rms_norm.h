@@ -1,4 +1,5 @@
-// out = x / sqrt(mean(x^2) + epsilon) * weight, row by row.   Zhang & Sennrich 2019, arXiv:1910.07467
+// out = x / sqrt(mean(x^2) + epsilon) * weight, row by row (Zhang & Sennrich 2019,
+// arXiv:1910.07467).
 #pragma once
 
 #include <stdint.h>
@@ -8,7 +9,7 @@
 namespace optima::kernels {
 
 struct RmsNormArgs {
-  const float* x;       // [rows, width], row stride x_stride floats; rows of a head norm are heads
+  const float* x;  // [rows, width], row stride x_stride floats; rows of a head norm are heads
   int64_t x_stride;
   const float* weight;  // [width]
   float* out;           // [rows, width], row stride out_stride; may equal x

@@ -1,4 +1,5 @@
-// Rotary position embedding (Su et al. 2021, arXiv:2104.09864), in place, on heads laid side by side.
+// Rotary position embedding (Su et al. 2021, arXiv:2104.09864), in place, on heads that lie side
+// by side.
 #pragma once
 
 #include <stdint.h>
@@ -13,12 +14,12 @@ enum class RopePairs : int32_t {
 };
 
 struct RopeArgs {
-  float* x;               // [tokens, heads, head_dim], row stride x_stride floats
+  float* x;  // [tokens, heads, head_dim], row stride x_stride floats
   int64_t x_stride;
   int64_t heads;
   int64_t head_dim;
-  int64_t rotary_dim;     // first rotary_dim values of a head are rotated
-  const float* cos_sin;   // [tokens, rotary_dim]: cos of pair i at 2i, sin at 2i+1, for each token
+  int64_t rotary_dim;    // first rotary_dim values of a head are rotated
+  const float* cos_sin;  // [tokens, rotary_dim]: cos of pair i at 2i, sin at 2i+1, for each token
   RopePairs pairs;
 };
 

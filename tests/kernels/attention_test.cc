@@ -12,7 +12,9 @@
 #include "kernels/vec/f32_plain.h"
 
 #include "kernels/attention/attention_cpu.inl.h"
+#include "tests/kernels/goldens.h"
 #include "tests/kernels/paged_kv.h"
+#include "tests/kernels/variant_rows.h"
 
 namespace optima::kernels {
 namespace {
@@ -58,10 +60,7 @@ struct Named {
 template <typename Kernel>
 std::vector<Named<Kernel>> runnable(const Variants<Kernel>& variants, const Kernel& simulated) {
   std::vector<Named<Kernel>> rows = {{"simulated avx512", simulated}};
-  const IsaMask available = detect_isa();
-  for (const Variant<Kernel>& row : variants) {
-    if ((row.isa & ~available) == 0) rows.push_back({row.name, row.fn});
-  }
+  for (const auto& row : runnable_rows(variants)) rows.push_back({row.name, row.fn});
   return rows;
 }
 
@@ -133,6 +132,37 @@ void check(const AttentionShape& shape) {
     for (const int64_t splits : {1, 2, 3, 7}) {
       expect_near(solve_split(problem, kv, row.kernel, splits), want, tolerance(shape),
                   std::string(row.name) + " x" + std::to_string(splits) + ": " + describe(shape));
+    }
+  }
+}
+
+// Keys and values of the goldens are f16 numbers, so f16 and f32 pages must both give numpy's
+// result; what remains is the rounding to fp32 and the nine digits kept.
+TEST(Attention, ReferenceMatchesNumpy) {
+  const Goldens goldens;
+  for (const char* name : {"attention_causal", "attention_gqa", "attention_window",
+                           "attention_softcap", "attention_all", "attention_decode"}) {
+    for (const KvType type : {KvType::f16, KvType::f32}) {
+      const std::string prefix = std::string(name) + ".";
+      const std::vector<double>& numbers = goldens.doubles(prefix + "shape");
+      ASSERT_EQ(numbers.size(), 6u);
+      AttentionShape shape;
+      int64_t* fields[] = {&shape.tokens,   &shape.first_position, &shape.heads,
+                           &shape.kv_heads, &shape.head_dim,       &shape.window};
+      for (size_t i = 0; i < 6; ++i) *fields[i] = static_cast<int64_t>(numbers[i]);
+      shape.softcap = static_cast<float>(goldens.doubles(prefix + "softcap")[0]);
+      shape.kv_type = type;
+      Problem problem(shape);
+      problem.q = goldens.floats(prefix + "q");
+      problem.k = goldens.floats(prefix + "k");
+      problem.v = goldens.floats(prefix + "v");
+      const PagedKv kv(shape, problem.k, problem.v);
+      expect_close(solve(problem, kv, kAttentionReference), goldens.doubles(prefix + "out"), 1e-7,
+                   3e-8);
+      for (const auto& row : runnable(attention_variants(), kSim512)) {
+        SCOPED_TRACE(row.name);
+        expect_close(solve(problem, kv, row.kernel), goldens.doubles(prefix + "out"), 0, 5e-6);
+      }
     }
   }
 }
