@@ -51,7 +51,7 @@ void run_table(const KernelTable& table, const MatmulArgs& args, int64_t n_begin
 }
 
 size_t table_scratch_bytes(int64_t k) {
-  const int64_t few = gemv_scratch_bytes(k);
+  const int64_t few = kGemvMaxRows * prepared_row_bytes(k);
   const int64_t many = gemm_scratch_bytes();
   return static_cast<size_t>(few > many ? few : many);
 }

@@ -72,26 +72,34 @@ struct Unpacker {
 
   // Scales, constants and factors of one row and group.
   static void put_scales(const uint8_t* group, int row, int count, TileBlock* tile) {
-    float d[8];
-    V::store_floats(d, F::scales(group));
     if constexpr (F::kSub == 32) {
+      typename V::Floats d_vector;
+      [[maybe_unused]] typename V::Floats c_vector;
+      F::template scales<8>(group, d_vector, c_vector);
+      float d[8];
+      V::store_floats(d, d_vector);
       for (int i = 0; i < count; ++i) tile[i].d[0][row] = d[i];
       if constexpr (F::kHasMin) {
         float c[8];
-        V::store_floats(c, F::mins(group));
+        V::store_floats(c, c_vector);
         for (int i = 0; i < count; ++i) tile[i].c[0][row] = c[i];
       }
     } else {
+      const float d = F::scale(group);
+      uint64_t words[2];
       int8_t factor[16];
-      F::sub_scales(group, factor);
+      F::factors(group, words);
+      memcpy(factor, words, sizeof factor);
       for (int i = 0; i < 16; ++i) {
         TileBlock& block = tile[i / 2];
-        block.d[i % 2][row] = Kernel::kWideCodes ? d[0] * static_cast<float>(factor[i]) : d[0];
+        block.d[i % 2][row] = Kernel::kWideCodes ? d * static_cast<float>(factor[i]) : d;
         block.factor[i % 2][row][0] = block.factor[i % 2][row][1] = factor[i];
       }
       if constexpr (F::kHasMin) {
+        typename V::Floats c_vector[2];
         float c[16];
-        F::mins(group, c);
+        F::mins(group, c_vector);
+        for (int i = 0; i < 2; ++i) V::store_floats(c + 8 * i, c_vector[i]);
         for (int i = 0; i < 16; ++i) tile[i / 2].c[i % 2][row] = c[i];
       }
     }
@@ -134,10 +142,10 @@ struct Unpacker {
       }
       int64_t b = 0;
       for (; b + kGroupBlocks <= blocks; b += kGroupBlocks) {
-        put_group(row, half, kGroupBlocks, tile + b, GroupIndices{});
+        put_group(row, half, kGroupBlocks, tile + b, FirstIndices<8>{});
         for (const uint8_t*& r : row) r += F::kBytes;
       }
-      if constexpr (F::kBlocks > 1) {
+      if constexpr (!F::kWhole) {
         if (b == blocks) continue;
         const auto count = static_cast<int>(blocks - b);
         uint8_t tail[8][F::kBytes] = {};
@@ -145,7 +153,7 @@ struct Unpacker {
           memcpy(tail[r], row[r], static_cast<size_t>(count) * F::kBlockBytes);
           row[r] = tail[r];
         }
-        put_group(row, half, count, tile + b, GroupIndices{});
+        put_group(row, half, count, tile + b, FirstIndices<8>{});
       }
     }
   }

@@ -22,11 +22,11 @@ constexpr int kGroupValues = 256;
 
 template <int... I>
 struct Indices {};
-using GroupIndices = Indices<0, 1, 2, 3, 4, 5, 6, 7>;
 
 // One quantised activation row, with its sums in the form that the constant terms need.
 struct GemvRow {
   const int8_t* q;
+  const int8_t* paired;  // q of whole groups in the order of Format::pair
   const float* scale;
   const float* sum_x;
   const float* sum_x16;
@@ -34,25 +34,51 @@ struct GemvRow {
   const int16_t* sum16;     // [k / 16] Σ q
 };
 
-// Bytes of GemvRow's own arrays for kGemvMaxRows rows.
-inline constexpr int64_t gemv_scratch_bytes(int64_t k) {
-  return kGemvMaxRows * (k / 32 * 4 + k / 16 * 2) + 64;
+// Bytes of GemvRow's own arrays for one row of k values.
+constexpr int64_t prepared_row_bytes(int64_t k) {
+  const int64_t blocks = k / kActivationBlock;
+  return k + blocks * static_cast<int64_t>(sizeof(float) + 2 * sizeof(int16_t));
 }
 
-GemvRow prepare_row(const QuantisedRows& x, int64_t m, int offset, char* scratch) {
+// For each pair of blocks I and I + 4 of a group: their lower 16 values, their upper 16 values.
+template <typename V>
+void pair_activations(const int8_t* q, int64_t blocks, int8_t* out) {
+  for (int64_t b = 0; b + kGroupBlocks <= blocks; b += kGroupBlocks) {
+    for (int i = 0; i < 4; ++i) {
+      const int8_t* first = q + (b + i) * kActivationBlock;
+      const int8_t* second = first + 4 * kActivationBlock;
+      int8_t* to = out + b * kActivationBlock + 64 * i;
+      V::store(to, V::load_pair(first, second));
+      V::store(to + 32, V::load_pair(first + 16, second + 16));
+    }
+  }
+}
+
+template <typename V, typename F>
+GemvRow prepare_row(const QuantisedRows& x, int64_t m, char* scratch) {
   const int64_t blocks = x.k_padded / kActivationBlock;
   auto* offset_sum = reinterpret_cast<float*>(scratch);
   auto* sum16 = reinterpret_cast<int16_t*>(offset_sum + blocks);
+  auto* paired = reinterpret_cast<int8_t*>(sum16 + 2 * blocks);
   const int16_t* pairs = x.pairs + m * blocks * 2;
   const int16_t* pairs16 = x.pairs16 + m * blocks * 4;
-  for (int64_t b = 0; b < blocks; ++b) {
-    offset_sum[b] = static_cast<float>(-offset * (pairs[2 * b] + pairs[2 * b + 1]));
+  if constexpr (F::kSub == 32) {
+    for (int64_t b = 0; b < blocks; ++b) {
+      offset_sum[b] = static_cast<float>(-F::kOffset * (pairs[2 * b] + pairs[2 * b + 1]));
+    }
+  } else {
+    for (int64_t b = 0; b < 2 * blocks; ++b) {
+      sum16[b] = static_cast<int16_t>(pairs16[2 * b] + pairs16[2 * b + 1]);
+    }
   }
-  for (int64_t b = 0; b < 2 * blocks; ++b) {
-    sum16[b] = static_cast<int16_t>(pairs16[2 * b] + pairs16[2 * b + 1]);
-  }
-  return {x.q + m * x.k_padded,       x.scale + m * blocks, x.sum_x + m * blocks,
-          x.sum_x16 + m * blocks * 2, offset_sum,           sum16};
+  if constexpr (F::kPairs) pair_activations<V>(x.q + m * x.k_padded, blocks, paired);
+  return {x.q + m * x.k_padded,
+          paired,
+          x.scale + m * blocks,
+          x.sum_x + m * blocks,
+          x.sum_x16 + m * blocks * 2,
+          offset_sum,
+          sum16};
 }
 
 template <typename V, int M>
@@ -60,13 +86,6 @@ struct GemvSums {
   typename V::Floats dot[M][2];  // two chains each, to hide the latency of the addition
   typename V::Floats constant[M];
 };
-
-// Loads eight floats of which `count` exist; a full group has them all.
-template <typename V, bool Full>
-typename V::Floats load_blocks(const float* p, int count) {
-  if constexpr (Full) return V::load_floats(p);
-  return V::load_floats(p, count);
-}
 
 template <typename V, typename F, int I>
 typename V::Floats dot_block(typename V::Bytes codes, const int8_t* q,
@@ -80,12 +99,11 @@ typename V::Floats dot_block(typename V::Bytes codes, const int8_t* q,
   }
 }
 
-template <typename V, typename F, int M, bool Full, int... I>
-inline void add_blocks(const uint8_t* group, const GemvRow (&x)[M], int64_t block, int count,
+template <typename V, typename F, int M, int... I>
+inline void add_blocks(const uint8_t* group, const GemvRow (&x)[M], int64_t block,
                        const float (*step)[kGroupBlocks], const typename V::Bytes (&words)[2],
                        GemvSums<V, M>& sums, Indices<I...>) {
   const auto add = [&]<int J>(Indices<J>) __attribute__((always_inline)) {
-    if (!Full && J >= count) return;
     const typename V::Bytes codes = F::template codes<J>(group);
     for (int m = 0; m < M; ++m) {
       const typename V::Floats dot =
@@ -96,63 +114,105 @@ inline void add_blocks(const uint8_t* group, const GemvRow (&x)[M], int64_t bloc
   (add(Indices<I>{}), ...);
 }
 
-// The constant terms of a group of blocks of 32, and the steps d * scale of its blocks.
-template <typename V, typename F, int M, bool Full>
-inline void add_constants(const uint8_t* group, const GemvRow (&x)[M], int64_t block, int count,
-                          float (*step)[kGroupBlocks], GemvSums<V, M>& sums) {
-  const typename V::Floats d = F::scales(group);
+// The same for a whole group of nibbles, two blocks at a time.
+template <typename V, typename F, int M, int... I>
+inline void add_pairs(const uint8_t* group, const GemvRow (&x)[M], int64_t block,
+                      const typename V::Floats (&step)[M], GemvSums<V, M>& sums, Indices<I...>) {
+  const auto add = [&]<int J>(Indices<J>) __attribute__((always_inline)) {
+    typename V::Bytes low;
+    typename V::Bytes high;
+    F::template pair<J>(group, low, high);
+    for (int m = 0; m < M; ++m) {
+      const int8_t* q = x[m].paired + block * kActivationBlock + 64 * J;
+      typename V::Floats dot;
+      if constexpr (F::kSigned8) {
+        dot = V::dot_signed_pair(low, V::load(q), high, V::load(q + 32));
+      } else {
+        dot = V::dot_pair(low, V::load(q), high, V::load(q + 32));
+      }
+      sums.dot[m][J % 2] = V::fma(dot, V::template spread<J>(step[m]), sums.dot[m][J % 2]);
+    }
+  };
+  (add(Indices<I>{}), ...);
+}
+
+// The constant terms of N blocks of 32, and the steps d * scale of the blocks.
+template <typename V, typename F, int M, int N>
+inline void add_constants(const uint8_t* group, const GemvRow (&x)[M], int64_t block,
+                          typename V::Floats (&step)[M], GemvSums<V, M>& sums) {
+  typename V::Floats d;
+  [[maybe_unused]] typename V::Floats c;
+  F::template scales<N>(group, d, c);
   for (int m = 0; m < M; ++m) {
-    const typename V::Floats ds = V::mul(d, load_blocks<V, Full>(x[m].scale + block, count));
-    V::store_floats(step[m], ds);
+    step[m] = V::mul(d, V::template load_floats<N>(x[m].scale + block));
     if constexpr (F::kOffset != 0) {
       sums.constant[m] =
-          V::fma(ds, load_blocks<V, Full>(x[m].offset_sum + block, count), sums.constant[m]);
+          V::fma(step[m], V::template load_floats<N>(x[m].offset_sum + block), sums.constant[m]);
     }
     if constexpr (F::kHasMin) {
       sums.constant[m] =
-          V::fma(F::mins(group), load_blocks<V, Full>(x[m].sum_x + block, count), sums.constant[m]);
+          V::fma(c, V::template load_floats<N>(x[m].sum_x + block), sums.constant[m]);
     }
   }
 }
 
-// The same for super-blocks of sixteen sub-blocks; they are always full.
+// The same for super-blocks of sixteen sub-blocks; they are always whole.
 template <typename V, typename F, int M>
 inline void add_constants16(const uint8_t* group, const GemvRow (&x)[M], int64_t block,
-                            float (*step)[kGroupBlocks], const int8_t* sub_scales,
+                            const uint64_t (&factors)[2], typename V::Floats (&step)[M],
                             GemvSums<V, M>& sums) {
-  const typename V::Floats d = F::scales(group);
-  const typename V::Bytes words = V::words(sub_scales);
+  const typename V::Floats d = V::set(F::scale(group));
+  const typename V::Bytes words = V::words(factors[0], factors[1]);
   for (int m = 0; m < M; ++m) {
-    const typename V::Floats ds = V::mul(d, V::load_floats(x[m].scale + block));
-    V::store_floats(step[m], ds);
+    step[m] = V::mul(d, V::load_floats(x[m].scale + block));
     const typename V::Floats sum = V::dot_shorts(words, V::load(x[m].sum16 + 2 * block));
-    sums.constant[m] = V::fma(V::mul(ds, sum), V::set(-F::kOffset), sums.constant[m]);
+    sums.constant[m] = V::fma(V::mul(step[m], sum), V::set(-F::kOffset), sums.constant[m]);
     if constexpr (F::kHasMin) {
-      float c[16];
+      typename V::Floats c[2];
       F::mins(group, c);
-      const float* sum_x = x[m].sum_x16 + 2 * block;
-      sums.constant[m] = V::fma(V::load_floats(c), V::load_floats(sum_x), sums.constant[m]);
-      sums.constant[m] = V::fma(V::load_floats(c + 8), V::load_floats(sum_x + 8), sums.constant[m]);
+      for (int i = 0; i < 2; ++i) {
+        const typename V::Floats sum_x = V::load_floats(x[m].sum_x16 + 2 * block + 8 * i);
+        sums.constant[m] = V::fma(c[i], sum_x, sums.constant[m]);
+      }
     }
   }
 }
 
-template <typename V, typename F, int M, bool Full>
-inline void add_group(const uint8_t* group, const GemvRow (&x)[M], int64_t block, int count,
+template <int N>
+struct FirstIndices;
+template <>
+struct FirstIndices<8> : Indices<0, 1, 2, 3, 4, 5, 6, 7> {};
+template <>
+struct FirstIndices<4> : Indices<0, 1, 2, 3> {};
+template <>
+struct FirstIndices<2> : Indices<0, 1> {};
+template <>
+struct FirstIndices<1> : Indices<0> {};
+
+// N blocks of a row, from `block` on, which `group` points to.
+template <typename V, typename F, int M, int N>
+inline void add_group(const uint8_t* group, const GemvRow (&x)[M], int64_t block,
                       GemvSums<V, M>& sums) {
-  float step[M][kGroupBlocks];
+  for (int line = 0; line < N * F::kBytes / kGroupBlocks; line += 64) {
+    __builtin_prefetch(group + kPrefetchBytes + line);
+  }
+  typename V::Floats steps[M];
   typename V::Bytes words[2] = {};
   if constexpr (F::kSub == 16) {
-    int8_t scales[16];
-    F::sub_scales(group, scales);
-    add_constants16<V, F, M>(group, x, block, step, scales, sums);
-    uint64_t half[2];
-    memcpy(half, scales, sizeof half);
-    for (int i = 0; i < 2; ++i) words[i] = V::words_twice(half[i]);
+    uint64_t factors[2];
+    F::factors(group, factors);
+    add_constants16<V, F, M>(group, x, block, factors, steps, sums);
+    for (int i = 0; i < 2; ++i) words[i] = V::words_twice(factors[i]);
   } else {
-    add_constants<V, F, M, Full>(group, x, block, count, step, sums);
+    add_constants<V, F, M, N>(group, x, block, steps, sums);
   }
-  add_blocks<V, F, M, Full>(group, x, block, count, step, words, sums, GroupIndices{});
+  if constexpr (F::kPairs && N == 8) {
+    add_pairs<V, F, M>(group, x, block, steps, sums, FirstIndices<4>{});
+  } else {
+    float step[M][kGroupBlocks];
+    for (int m = 0; m < M; ++m) V::store_floats(step[m], steps[m]);
+    add_blocks<V, F, M>(group, x, block, step, words, sums, FirstIndices<N>{});
+  }
 }
 
 template <typename V, typename F, int M>
@@ -162,25 +222,23 @@ inline void dot_row(const uint8_t* row, const GemvRow (&x)[M], int64_t blocks, f
   for (int m = 0; m < M; ++m) {
     sums.dot[m][0] = sums.dot[m][1] = sums.constant[m] = V::zero();
   }
-  const uint8_t* group = row;
   int64_t block = 0;
-  for (; block + kGroupBlocks <= blocks; block += kGroupBlocks, group += F::kBytes) {
-    for (int line = 0; line < F::kBytes; line += 64) {
-      __builtin_prefetch(group + kPrefetchBytes + line);
-    }
-    add_group<V, F, M, true>(group, x, block, kGroupBlocks, sums);
+  for (; block + 8 <= blocks; block += 8, row += F::kBytes) {
+    add_group<V, F, M, 8>(row, x, block, sums);
   }
-  if constexpr (F::kBlocks > 1) {
-    if (block < blocks) {
-      const auto count = static_cast<int>(blocks - block);
-      // A group reads past the last block; the copy keeps that inside our own memory.
-      uint8_t tail[F::kBytes] = {};
-      memcpy(tail, group, static_cast<size_t>(count) * F::kBlockBytes);
-      for (int line = 0; line < count * F::kBlockBytes; line += 64) {
-        __builtin_prefetch(group + kPrefetchBytes + line);
-      }
-      add_group<V, F, M, false>(tail, x, block, count, sums);
+  if constexpr (!F::kWhole) {
+    const int64_t rest = blocks - block;
+    if ((rest & 4) != 0) {
+      add_group<V, F, M, 4>(row, x, block, sums);
+      block += 4;
+      row += 4 * F::kBlockBytes;
     }
+    if ((rest & 2) != 0) {
+      add_group<V, F, M, 2>(row, x, block, sums);
+      block += 2;
+      row += 2 * F::kBlockBytes;
+    }
+    if ((rest & 1) != 0) add_group<V, F, M, 1>(row, x, block, sums);
   }
   for (int m = 0; m < M; ++m) {
     const typename V::Floats dot = V::add(sums.dot[m][0], sums.dot[m][1]);
@@ -193,8 +251,8 @@ void gemv_rows(const MatmulArgs& args, int64_t n_begin, int64_t n_end) {
   const int64_t blocks = args.k / kActivationBlock;
   GemvRow x[M];
   for (int m = 0; m < M; ++m) {
-    x[m] = prepare_row(args.xq, m, F::kOffset,
-                       static_cast<char*>(args.scratch) + m * (blocks * 4 + blocks * 2 * 2));
+    x[m] = prepare_row<V, F>(args.xq, m,
+                             static_cast<char*>(args.scratch) + m * prepared_row_bytes(args.k));
   }
   const int64_t stride = blocks / kGroupBlocks * F::kBytes +
                          blocks % kGroupBlocks * static_cast<int64_t>(F::kBlockBytes);

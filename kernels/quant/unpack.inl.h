@@ -7,9 +7,13 @@
 //   kOffset           w = d * (code - kOffset) + c; kSigned8 formats have signed codes instead
 //   kHasMin           whether there is a constant c
 //   codes<I>(g)       the 32 codes of block I of the group at g, in the order of the weights
-//   scales(g)         d of the eight blocks (of the super-block for kSub 16)
-//   mins(g)           c of the eight blocks (kSub 16: of the sixteen halves)
-//   sub_scales(g)     kSub 16: sixteen int8 factors of d
+//   scales<N>(g, d, c)  kSub 32: d and (kHasMin) c of the first N blocks, 0 above
+//   scale(g)            kSub 16: d of the super-block
+//   factors(g, f)       kSub 16: sixteen int8 factors of d, as two words
+//   mins(g, c)          kSub 16: c of the sixteen halves
+//   pair<I>(g, lo, hi)  kPairs: codes of blocks I and I + 4 (I < 4) in another order: the lower 16
+//                       of both, the upper 16 of both. Cheaper where a block's codes are nibbles.
+// N is 8, or 4, 2, 1 at the end of a row of small blocks; nothing behind block N is read.
 #pragma once
 
 #include <stdint.h>
@@ -24,34 +28,85 @@ namespace {
 template <typename V, WeightType T>
 struct Format;
 
-// The first word of each of eight blocks is a half: the common head of blocks of 32.
+// Blocks of 32 whose first word is the binary16 scale.
 template <typename V, int Bytes>
 struct SmallBlocks {
+  using B = typename V::Bytes;
+  using Floats = typename V::Floats;
   static constexpr int kBlockBytes = Bytes;
   static constexpr int kBytes = 8 * Bytes;
-  static constexpr int kBlocks = 8;  // that a row may end after
+  static constexpr bool kWhole = false;  // a row may end after any block
   static constexpr int kSub = 32;
   static constexpr bool kHasMin = false;
   static constexpr bool kSigned8 = false;
-  static typename V::Floats scales(const uint8_t* g) { return V::gather_halves(g, Bytes); }
+  static constexpr bool kPairs = false;
+  template <int N>
+  static void scales(const uint8_t* g, Floats& d, Floats& /*c*/) {
+    d = V::template gather_halves<N>(g, Bytes);
+  }
 };
 
 template <typename V, int Bytes>
 struct SuperBlock {
+  using B = typename V::Bytes;
+  using Floats = typename V::Floats;
   static constexpr int kBlockBytes = Bytes;
   static constexpr int kBytes = Bytes;
-  static constexpr int kBlocks = 1;
+  static constexpr bool kWhole = true;
   static constexpr int kSub = 32;
   static constexpr bool kHasMin = false;
   static constexpr bool kSigned8 = false;
+  static constexpr bool kPairs = false;
 };
 
-template <typename V>
-struct Format<V, WeightType::q4_0> : SmallBlocks<V, 18> {
-  static constexpr int kOffset = kQ4Offset;
+// Blocks of 16 bytes of nibbles, At bytes into a block; blocks are Stride bytes apart.
+template <typename V, int At, int Stride>
+struct NibbleCodes {
+  static constexpr bool kPairs = true;
   template <int I>
   static typename V::Bytes codes(const uint8_t* g) {
-    return V::load_nibbles(g + 18 * I + 2);
+    return V::load_nibbles(g + Stride * I + At);
+  }
+  template <int I>
+  static void pair(const uint8_t* g, typename V::Bytes& low, typename V::Bytes& high) {
+    V::load_nibble_pair(g + Stride * I + At, g + Stride * (I + 4) + At, low, high);
+  }
+};
+
+// The same, each nibble standing for the entry of a table of 16.
+template <typename V, int At, int Stride, const auto& Table>
+struct TableCodes {
+  using Nibbles = NibbleCodes<V, At, Stride>;
+  static constexpr bool kPairs = true;
+  template <int I>
+  static typename V::Bytes codes(const uint8_t* g) {
+    return V::lookup(V::load_twice(Table), Nibbles::template codes<I>(g));
+  }
+  template <int I>
+  static void pair(const uint8_t* g, typename V::Bytes& low, typename V::Bytes& high) {
+    Nibbles::template pair<I>(g, low, high);
+    low = V::lookup(V::load_twice(Table), low);
+    high = V::lookup(V::load_twice(Table), high);
+  }
+};
+
+// The same as NibbleCodes with bit j of a 32-bit word, HighAt bytes into the block, as fifth bit.
+template <typename V, int HighAt, int At, int Stride>
+struct FiveBitCodes {
+  using Nibbles = NibbleCodes<V, At, Stride>;
+  static constexpr bool kPairs = true;
+  template <int I>
+  static typename V::Bytes codes(const uint8_t* g) {
+    const uint32_t high = load_u32(g + Stride * I + HighAt);
+    return V::bit_or(Nibbles::template codes<I>(g), V::expand_bits(high, 16));
+  }
+  template <int I>
+  static void pair(const uint8_t* g, typename V::Bytes& low, typename V::Bytes& high) {
+    Nibbles::template pair<I>(g, low, high);
+    const uint32_t first = load_u32(g + Stride * I + HighAt);
+    const uint32_t second = load_u32(g + Stride * (I + 4) + HighAt);
+    low = V::bit_or(low, V::expand_bits((first & 0xffffu) | second << 16, 16));
+    high = V::bit_or(high, V::expand_bits(first >> 16 | (second & 0xffff0000u), 16));
   }
 };
 
@@ -60,37 +115,35 @@ template <typename V, int Bytes, int Offset>
 struct SmallBlocksWithMin : SmallBlocks<V, Bytes> {
   static constexpr int kOffset = Offset;
   static constexpr bool kHasMin = true;
-  static typename V::Floats mins(const uint8_t* g) {
-    const typename V::Floats d = V::gather_halves(g, Bytes);
-    return V::fma(V::set(Offset), d, V::gather_halves(g + 2, Bytes));
+  template <int N>
+  static void scales(const uint8_t* g, typename V::Floats& d, typename V::Floats& c) {
+    typename V::Floats m;
+    V::template gather_half_pairs<N>(g, Bytes, d, m);
+    c = V::fma(V::set(Offset), d, m);
   }
 };
 
 template <typename V>
-struct Format<V, WeightType::q4_1> : SmallBlocksWithMin<V, 20, kQ4Offset> {
-  template <int I>
-  static typename V::Bytes codes(const uint8_t* g) {
-    return V::load_nibbles(g + 20 * I + 4);
-  }
+struct Format<V, WeightType::q4_0> : SmallBlocks<V, 18>, NibbleCodes<V, 2, 18> {
+  static constexpr int kOffset = kQ4Offset;
+  static constexpr bool kPairs = true;
 };
 
 template <typename V>
-struct Format<V, WeightType::q5_0> : SmallBlocks<V, 22> {
+struct Format<V, WeightType::q4_1> : SmallBlocksWithMin<V, 20, kQ4Offset>, NibbleCodes<V, 4, 20> {
+  static constexpr bool kPairs = true;
+};
+
+template <typename V>
+struct Format<V, WeightType::q5_0> : SmallBlocks<V, 22>, FiveBitCodes<V, 2, 6, 22> {
   static constexpr int kOffset = kQ5Offset;
-  template <int I>
-  static typename V::Bytes codes(const uint8_t* g) {
-    const uint8_t* block = g + 22 * I;
-    return V::bit_or(V::load_nibbles(block + 6), V::expand_bits(load_u32(block + 2), 16));
-  }
+  static constexpr bool kPairs = true;
 };
 
 template <typename V>
-struct Format<V, WeightType::q5_1> : SmallBlocksWithMin<V, 24, kQ5Offset> {
-  template <int I>
-  static typename V::Bytes codes(const uint8_t* g) {
-    const uint8_t* block = g + 24 * I;
-    return V::bit_or(V::load_nibbles(block + 8), V::expand_bits(load_u32(block + 4), 16));
-  }
+struct Format<V, WeightType::q5_1> : SmallBlocksWithMin<V, 24, kQ5Offset>,
+                                     FiveBitCodes<V, 4, 8, 24> {
+  static constexpr bool kPairs = true;
 };
 
 template <typename V>
@@ -104,13 +157,10 @@ struct Format<V, WeightType::q8_0> : SmallBlocks<V, 34> {
 };
 
 template <typename V>
-struct Format<V, WeightType::iq4_nl> : SmallBlocks<V, 18> {
+struct Format<V, WeightType::iq4_nl> : SmallBlocks<V, 18>, TableCodes<V, 2, 18, kIq4Values> {
   static constexpr int kOffset = 0;
   static constexpr bool kSigned8 = true;
-  template <int I>
-  static typename V::Bytes codes(const uint8_t* g) {
-    return V::lookup(V::load_twice(kIq4Values), V::load_nibbles(g + 18 * I + 2));
-  }
+  static constexpr bool kPairs = true;
 };
 
 // Values of the MXFP4 codes plus kMxfp4Offset, which makes them small unsigned codes.
@@ -118,16 +168,13 @@ inline constexpr uint8_t kMxfp4Codes[16] = {12, 13, 14, 15, 16, 18, 20, 24,
                                             12, 11, 10, 9,  8,  6,  4,  0};
 
 template <typename V>
-struct Format<V, WeightType::mxfp4> : SmallBlocks<V, 17> {
+struct Format<V, WeightType::mxfp4> : SmallBlocks<V, 17>, TableCodes<V, 1, 17, kMxfp4Codes> {
   static constexpr int kOffset = kMxfp4Offset;
-  static typename V::Floats scales(const uint8_t* g) {
-    float d[8];
-    for (int i = 0; i < 8; ++i) d[i] = mxfp4_scale(g[17 * i]);
-    return V::load_floats(d);
-  }
-  template <int I>
-  static typename V::Bytes codes(const uint8_t* g) {
-    return V::lookup(V::load_twice(kMxfp4Codes), V::load_nibbles(g + 17 * I + 1));
+  static constexpr bool kPairs = true;
+  // Subnormal scales (below 2^-126) count as zero.
+  template <int N>
+  static void scales(const uint8_t* g, typename V::Floats& d, typename V::Floats& /*c*/) {
+    d = V::template gather_exponents<N>(g, 17);
   }
 };
 
@@ -144,16 +191,14 @@ static inline uint64_t spread_pairs(uint64_t x) {
 }
 
 template <typename V>
-struct Format<V, WeightType::iq4_xs> : SuperBlock<V, 136> {
+struct Format<V, WeightType::iq4_xs> : SuperBlock<V, 136>, TableCodes<V, 8, 16, kIq4Values> {
   static constexpr int kOffset = 0;
   static constexpr bool kSigned8 = true;
-  static typename V::Floats scales(const uint8_t* g) {
+  static constexpr bool kPairs = true;
+  template <int N>
+  static void scales(const uint8_t* g, typename V::Floats& d, typename V::Floats& /*c*/) {
     const uint64_t scale = spread_nibbles(load_u32(g + 4)) | spread_pairs(load_u16(g + 2)) << 4;
-    return V::mul(V::set(V::half(g)), V::sub(V::from_bytes(scale), V::set(32.0f)));
-  }
-  template <int I>
-  static typename V::Bytes codes(const uint8_t* g) {
-    return V::lookup(V::load_twice(kIq4Values), V::load_nibbles(g + 8 + 16 * I));
+    d = V::mul(V::set(V::half(g)), V::sub(V::from_bytes(scale), V::set(32.0f)));
   }
 };
 
@@ -173,12 +218,11 @@ template <typename V, int Bytes, int Offset>
 struct SuperBlockWithMin : SuperBlock<V, Bytes> {
   static constexpr int kOffset = Offset;
   static constexpr bool kHasMin = true;
-  static typename V::Floats scales(const uint8_t* g) {
-    return V::mul(V::set(V::half(g)), V::from_bytes(k_scales(g + 4)));
-  }
-  static typename V::Floats mins(const uint8_t* g) {
-    const typename V::Floats min = V::mul(V::set(V::half(g + 2)), V::from_bytes(k_mins(g + 4)));
-    return V::sub(V::mul(V::set(Offset), scales(g)), min);
+  template <int N>
+  static void scales(const uint8_t* g, typename V::Floats& d, typename V::Floats& c) {
+    d = V::mul(V::set(V::half(g)), V::from_bytes(k_scales(g + 4)));
+    c = V::sub(V::mul(V::set(Offset), d),
+               V::mul(V::set(V::half(g + 2)), V::from_bytes(k_mins(g + 4))));
   }
 };
 
@@ -206,8 +250,8 @@ template <typename V>
 struct Format<V, WeightType::q6_k> : SuperBlock<V, 210> {
   static constexpr int kOffset = kQ6Offset;
   static constexpr int kSub = 16;
-  static typename V::Floats scales(const uint8_t* g) { return V::set(V::half(g + 208)); }
-  static void sub_scales(const uint8_t* g, int8_t out[16]) { memcpy(out, g + 192, 16); }
+  static float scale(const uint8_t* g) { return V::half(g + 208); }
+  static void factors(const uint8_t* g, uint64_t out[2]) { memcpy(out, g + 192, 16); }
   template <int I>
   static typename V::Bytes codes(const uint8_t* g) {
     constexpr int kHalf = I / 4;
@@ -223,17 +267,20 @@ template <typename V>
 struct Format<V, WeightType::q3_k> : SuperBlock<V, 110> {
   static constexpr int kOffset = kQ3Offset;
   static constexpr int kSub = 16;
-  static typename V::Floats scales(const uint8_t* g) { return V::set(V::half(g + 108)); }
-  static void sub_scales(const uint8_t* g, int8_t out[16]) {
+  static float scale(const uint8_t* g) { return V::half(g + 108); }
+  static void factors(const uint8_t* g, uint64_t out[2]) {
     uint64_t low;
     memcpy(&low, g + 96, sizeof low);
     const uint64_t high = load_u32(g + 104);
-    const uint64_t high_pair = high | high >> 2 << 32;  // bits of scales 0..3, then of 4..7
-    uint64_t scale[2];
-    scale[0] = (low & 0x0f0f0f0f0f0f0f0full) | (high_pair & 0x0303030303030303ull) << 4;
-    scale[1] = (low >> 4 & 0x0f0f0f0f0f0f0f0full) | (high_pair & 0x3030303030303030ull);
-    memcpy(out, scale, sizeof scale);
-    for (int i = 0; i < 16; ++i) out[i] = static_cast<int8_t>(out[i] - 32);
+    const uint64_t high_pair = high | high >> 2 << 32;  // bits of factors 0..3, then of 4..7
+    out[0] = minus_32((low & 0x0f0f0f0f0f0f0f0full) | (high_pair & 0x0303030303030303ull) << 4);
+    out[1] = minus_32((low >> 4 & 0x0f0f0f0f0f0f0f0full) | (high_pair & 0x3030303030303030ull));
+  }
+  // u - 32 of eight 6-bit bytes: flip bit 5 and extend it upwards as the sign.
+  static uint64_t minus_32(uint64_t u) {
+    const uint64_t flipped = u ^ 0x2020202020202020ull;
+    const uint64_t sign = flipped & 0x2020202020202020ull;
+    return flipped | sign << 1 | sign << 2;
   }
   template <int I>
   static typename V::Bytes codes(const uint8_t* g) {
@@ -248,15 +295,20 @@ struct Format<V, WeightType::q2_k> : SuperBlock<V, 84> {
   static constexpr int kOffset = 2;
   static constexpr int kSub = 16;
   static constexpr bool kHasMin = true;
-  static typename V::Floats scales(const uint8_t* g) { return V::set(V::half(g + 80)); }
-  static void sub_scales(const uint8_t* g, int8_t out[16]) {
-    for (int i = 0; i < 16; ++i) out[i] = g[i] & 15;
+  static float scale(const uint8_t* g) { return V::half(g + 80); }
+  static void factors(const uint8_t* g, uint64_t out[2]) {
+    memcpy(out, g, 16);
+    for (int i = 0; i < 2; ++i) out[i] &= 0x0f0f0f0f0f0f0f0full;
   }
-  static void mins(const uint8_t* g, float out[16]) {
-    const float d = V::half(g + 80);
-    const float dmin = V::half(g + 82);
-    for (int i = 0; i < 16; ++i) {
-      out[i] = d * static_cast<float>(kOffset * (g[i] & 15)) - dmin * static_cast<float>(g[i] >> 4);
+  static void mins(const uint8_t* g, typename V::Floats c[2]) {
+    uint64_t packed[2];
+    memcpy(packed, g, sizeof packed);
+    const typename V::Floats step = V::set(V::half(g + 80) * kOffset);
+    const typename V::Floats min = V::set(V::half(g + 82));
+    for (int i = 0; i < 2; ++i) {
+      const typename V::Floats m = V::from_bytes(packed[i] >> 4 & 0x0f0f0f0f0f0f0f0full);
+      const typename V::Floats f = V::from_bytes(packed[i] & 0x0f0f0f0f0f0f0f0full);
+      c[i] = V::sub(V::mul(step, f), V::mul(min, m));
     }
   }
   template <int I>

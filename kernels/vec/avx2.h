@@ -30,6 +30,18 @@ struct Avx2 {
         _mm256_inserti128_si256(_mm256_castsi128_si256(low), _mm_srli_epi16(low, 4), 1);
     return _mm256_and_si256(both, fill(15));
   }
+  // The low nibbles of 16 bytes at p and 16 at q, and their high nibbles.
+  static void load_nibble_pair(const void* p, const void* q, Bytes& low, Bytes& high) {
+    const __m256i both = load_pair(p, q);
+    low = _mm256_and_si256(both, fill(15));
+    high = _mm256_and_si256(_mm256_srli_epi16(both, 4), fill(15));
+  }
+  // 16 bytes at p, then 16 at q.
+  static Bytes load_pair(const void* p, const void* q) {
+    return _mm256_inserti128_si256(
+        _mm256_castsi128_si256(_mm_loadu_si128(static_cast<const __m128i*>(p))),
+        _mm_loadu_si128(static_cast<const __m128i*>(q)), 1);
+  }
   static Bytes bit_and(Bytes a, Bytes b) { return _mm256_and_si256(a, b); }
   static Bytes bit_or(Bytes a, Bytes b) { return _mm256_or_si256(a, b); }
   static Bytes bit_xor(Bytes a, Bytes b) { return _mm256_xor_si256(a, b); }
@@ -76,6 +88,23 @@ struct Avx2 {
   static Floats dot(Bytes u, Bytes a) {
     return to_float(_mm256_madd_epi16(_mm256_maddubs_epi16(u, a), _mm256_set1_epi16(1)));
   }
+  // The sum of two such products.
+  static Floats dot_pair(Bytes u0, Bytes a0, Bytes u1, Bytes a1) {
+    const __m256i sum =
+        _mm256_add_epi16(_mm256_maddubs_epi16(u0, a0), _mm256_maddubs_epi16(u1, a1));
+    return to_float(_mm256_madd_epi16(sum, _mm256_set1_epi16(1)));
+  }
+  static Floats dot_signed_pair(Bytes w0, Bytes a0, Bytes w1, Bytes a1) {
+    const __m256i ones = _mm256_set1_epi16(1);
+    const __m256i s0 = _mm256_maddubs_epi16(_mm256_abs_epi8(w0), _mm256_sign_epi8(a0, w0));
+    const __m256i s1 = _mm256_maddubs_epi16(_mm256_abs_epi8(w1), _mm256_sign_epi8(a1, w1));
+    return to_float(_mm256_add_epi32(_mm256_madd_epi16(s0, ones), _mm256_madd_epi16(s1, ones)));
+  }
+  // Element I of the lower four in the lower lanes, element 4 + I in the upper ones.
+  template <int I>
+  static Floats spread(Floats a) {
+    return _mm256_permute_ps(a, I * 0x55);
+  }
   // The same, the products scaled by int16.
   static Floats dot_scaled(Bytes u, Bytes a, Bytes scale) {
     return to_float(_mm256_madd_epi16(_mm256_maddubs_epi16(u, a), scale));
@@ -105,10 +134,16 @@ struct Avx2 {
   static Floats zero() { return _mm256_setzero_ps(); }
   static Floats set(float a) { return _mm256_set1_ps(a); }
   static Floats load_floats(const float* p) { return _mm256_loadu_ps(p); }
-  // The first n < 8 floats, zero above; reads nothing else.
-  static Floats load_floats(const float* p, int n) {
-    const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
-    return _mm256_maskload_ps(p, _mm256_cmpgt_epi32(_mm256_set1_epi32(n), lane));
+  // The first N floats, zero above; reads nothing else.
+  template <int N>
+  static Floats load_floats(const float* p) {
+    if constexpr (N == 8) return _mm256_loadu_ps(p);
+    if constexpr (N == 4) return _mm256_zextps128_ps256(_mm_loadu_ps(p));
+    if constexpr (N == 2) {
+      const __m128d two = _mm_load_sd(reinterpret_cast<const double*>(p));
+      return _mm256_zextps128_ps256(_mm_castpd_ps(two));
+    }
+    return _mm256_zextps128_ps256(_mm_load_ss(p));
   }
   static void store_floats(float* p, Floats a) { _mm256_storeu_ps(p, a); }
   static Floats load_broadcast(const float* p) { return _mm256_broadcast_ss(p); }
@@ -132,8 +167,9 @@ struct Avx2 {
         _mm_cvtepi8_epi16(_mm_cvtsi64_si128(static_cast<int64_t>(bytes))));
   }
   // Sixteen int8 as int16.
-  static Bytes words(const void* p) {
-    return _mm256_cvtepi8_epi16(_mm_loadu_si128(static_cast<const __m128i*>(p)));
+  static Bytes words(uint64_t low, uint64_t high) {
+    return _mm256_cvtepi8_epi16(
+        _mm_set_epi64x(static_cast<int64_t>(high), static_cast<int64_t>(low)));
   }
   static float half(const void* p) {
     uint16_t bits;
@@ -147,20 +183,52 @@ struct Avx2 {
     const __m128i bits = _mm_loadu_si128(static_cast<const __m128i*>(p));
     return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(bits), 16));
   }
-  // Eight halves, `stride` bytes apart.
+  // N <= 8 halves, `stride` bytes apart, zero above.
+  template <int N>
   static Floats gather_halves(const uint8_t* p, int stride) {
     __m128i h = _mm_cvtsi32_si128(word(p));
-    h = _mm_insert_epi16(h, word(p + stride), 1);
-    h = _mm_insert_epi16(h, word(p + 2 * stride), 2);
-    h = _mm_insert_epi16(h, word(p + 3 * stride), 3);
-    h = _mm_insert_epi16(h, word(p + 4 * stride), 4);
-    h = _mm_insert_epi16(h, word(p + 5 * stride), 5);
-    h = _mm_insert_epi16(h, word(p + 6 * stride), 6);
-    h = _mm_insert_epi16(h, word(p + 7 * stride), 7);
+    if constexpr (N > 1) h = _mm_insert_epi16(h, word(p + stride), 1);
+    if constexpr (N > 2) h = _mm_insert_epi16(h, word(p + 2 * stride), 2);
+    if constexpr (N > 3) h = _mm_insert_epi16(h, word(p + 3 * stride), 3);
+    if constexpr (N > 4) h = _mm_insert_epi16(h, word(p + 4 * stride), 4);
+    if constexpr (N > 5) h = _mm_insert_epi16(h, word(p + 5 * stride), 5);
+    if constexpr (N > 6) h = _mm_insert_epi16(h, word(p + 6 * stride), 6);
+    if constexpr (N > 7) h = _mm_insert_epi16(h, word(p + 7 * stride), 7);
     return _mm256_cvtph_ps(h);
   }
 
+  // The same of two neighbouring halves each.
+  template <int N>
+  static void gather_half_pairs(const uint8_t* p, int stride, Floats& first, Floats& second) {
+    __m128i low = _mm_cvtsi32_si128(dword(p));
+    __m128i high = _mm_setzero_si128();
+    if constexpr (N > 1) low = _mm_insert_epi32(low, dword(p + stride), 1);
+    if constexpr (N > 2) low = _mm_insert_epi32(low, dword(p + 2 * stride), 2);
+    if constexpr (N > 3) low = _mm_insert_epi32(low, dword(p + 3 * stride), 3);
+    if constexpr (N > 4) high = _mm_cvtsi32_si128(dword(p + 4 * stride));
+    if constexpr (N > 5) high = _mm_insert_epi32(high, dword(p + 5 * stride), 1);
+    if constexpr (N > 6) high = _mm_insert_epi32(high, dword(p + 6 * stride), 2);
+    if constexpr (N > 7) high = _mm_insert_epi32(high, dword(p + 7 * stride), 3);
+    const __m128i mask = _mm_set1_epi32(0xffff);
+    first = _mm256_cvtph_ps(_mm_packus_epi32(_mm_and_si128(low, mask), _mm_and_si128(high, mask)));
+    second = _mm256_cvtph_ps(_mm_packus_epi32(_mm_srli_epi32(low, 16), _mm_srli_epi32(high, 16)));
+  }
+  // 2^(e - 128) of N bytes e, `stride` apart, zero above; the subnormal ones (e < 2) are zero.
+  template <int N>
+  static Floats gather_exponents(const uint8_t* p, int stride) {
+    uint64_t bytes = 0;
+    for (int i = 0; i < N; ++i) bytes |= static_cast<uint64_t>(p[i * stride]) << (8 * i);
+    const __m128i e =
+        _mm_subs_epu8(_mm_cvtsi64_si128(static_cast<int64_t>(bytes)), _mm_set1_epi8(1));
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu8_epi32(e), 23));
+  }
+
  private:
+  static int dword(const uint8_t* p) {
+    int32_t bits;
+    memcpy(&bits, p, sizeof bits);
+    return bits;
+  }
   static int word(const uint8_t* p) {
     uint16_t bits;
     memcpy(&bits, p, sizeof bits);

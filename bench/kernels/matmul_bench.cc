@@ -1,0 +1,203 @@
+// Matrix products: every variant that this CPU has, over the shapes of the two test models.
+//
+//   <variant>/<type>/<n>x<k>/m:1     GB/s of weights read, beside `read_roof` of the same run
+//   <variant>/<type>/<n>x<k>/m:512   multiply-adds/s with 512 activation rows
+// Each thread takes a contiguous share of the weight rows. Choose rows with --benchmark_filter.
+
+#include <benchmark/benchmark.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "kernels/matmul/matmul.h"
+
+namespace optima::kernels {
+namespace {
+
+struct Shape {
+  WeightType type;
+  int64_t n;
+  int64_t k;
+};
+
+constexpr Shape kGemm[] = {{WeightType::q4_1, 576, 576},    {WeightType::q4_1, 192, 576},
+                           {WeightType::q4_1, 1536, 576},   {WeightType::q4_1, 576, 1536},
+                           {WeightType::q5_0, 1024, 640},   {WeightType::q8_0, 1024, 640},
+                           {WeightType::q4_k, 640, 1024},   {WeightType::q6_k, 640, 2048},
+                           {WeightType::q4_0, 2048, 2048},  {WeightType::q4_k, 2048, 2048},
+                           {WeightType::q5_k, 2048, 2048},  {WeightType::q6_k, 2048, 2048},
+                           {WeightType::q8_0, 2048, 2048},  {WeightType::q2_k, 2048, 2048},
+                           {WeightType::q3_k, 2048, 2048},  {WeightType::iq4_nl, 2048, 2048},
+                           {WeightType::mxfp4, 2048, 2048}, {WeightType::f16, 2048, 2048},
+                           {WeightType::f32, 2048, 2048}};
+
+// Far larger than the last-level cache.
+constexpr Shape kGemv[] = {{WeightType::q4_1, 400000, 576},    {WeightType::q8_0, 262144, 640},
+                           {WeightType::q8_0, 49152, 576},     {WeightType::q5_0, 400000, 640},
+                           {WeightType::q4_0, 131072, 2048},   {WeightType::q4_k, 131072, 2048},
+                           {WeightType::q5_k, 131072, 2048},   {WeightType::q6_k, 98304, 2048},
+                           {WeightType::q3_k, 131072, 2048},   {WeightType::q2_k, 131072, 2048},
+                           {WeightType::iq4_nl, 131072, 2048}, {WeightType::iq4_xs, 131072, 2048},
+                           {WeightType::mxfp4, 131072, 2048},  {WeightType::f16, 65536, 2048}};
+
+// Pages of our own, present before the clock starts and with ordinary page size.
+class Buffer {
+ public:
+  explicit Buffer(size_t bytes)
+      : bytes_(bytes),
+        data_(static_cast<unsigned char*>(
+            mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))) {
+    // 0x11 everywhere: small scales, and codes that are valid in every type.
+    memset(data_, 0x11, bytes_);
+  }
+  ~Buffer() { munmap(data_, bytes_); }
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
+  unsigned char* data() const { return data_; }
+  size_t size() const { return bytes_; }
+
+ private:
+  size_t bytes_;
+  unsigned char* data_;
+};
+
+struct Problem {
+  Shape shape;
+  int64_t m;
+  Buffer weights;
+  std::vector<float> x;
+  std::vector<float> out;
+  Buffer xq_block;
+  QuantisedRows xq;
+
+  Problem(const Shape& s, int64_t rows)
+      : shape(s),
+        m(rows),
+        weights(static_cast<size_t>(s.n) *
+                row_bytes(*find_weight_type(static_cast<int32_t>(s.type)), s.k)),
+        x(static_cast<size_t>(rows * s.k)),
+        out(static_cast<size_t>(rows * s.n)),
+        xq_block(quantised_rows_bytes(rows, s.k)),
+        xq(quantised_rows_at(xq_block.data(), rows, s.k)) {
+    for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i % 255) - 127.0f;
+    best(quantise_rows_variants(), detect_isa()).fn(x.data(), s.k, 0, rows, xq);
+  }
+};
+
+void run_share(benchmark::State& state, const MatmulKernel& kernel, const Problem& p) {
+  std::vector<unsigned char> scratch(
+      kernel.scratch_bytes == nullptr ? 0 : kernel.scratch_bytes(p.m, p.shape.k));
+  MatmulArgs args = {};
+  args.weights = p.weights.data();
+  args.type = p.shape.type;
+  args.n = p.shape.n;
+  args.k = p.shape.k;
+  args.m = p.m;
+  args.x = p.x.data();
+  args.xq = p.xq;
+  args.out = const_cast<float*>(p.out.data());
+  args.out_stride = p.shape.n;
+  args.scratch = scratch.data();
+  const int64_t pieces = p.shape.n / kernel.granule;
+  const int64_t begin = pieces * state.thread_index() / state.threads() * kernel.granule;
+  const int64_t end = state.thread_index() + 1 == state.threads()
+                          ? p.shape.n
+                          : pieces * (state.thread_index() + 1) / state.threads() * kernel.granule;
+  for (auto _ : state) {
+    kernel.run(args, begin, end);
+    benchmark::ClobberMemory();
+  }
+  const auto runs = static_cast<double>(state.iterations());
+  const double rows = static_cast<double>(end - begin);
+  state.counters["GB/s"] = benchmark::Counter(
+      runs * rows * 1e-9 * static_cast<double>(p.weights.size()) / static_cast<double>(p.shape.n),
+      benchmark::Counter::kIsRate);
+  state.counters["GMAC/s"] = benchmark::Counter(
+      runs * rows * 1e-9 * static_cast<double>(p.shape.k * p.m), benchmark::Counter::kIsRate);
+}
+
+// The last problem asked for; all threads of a benchmark ask for the same one.
+std::shared_ptr<const Problem> problem_for(const Shape& shape, int64_t m) {
+  static std::mutex mutex;
+  static std::shared_ptr<const Problem> last;
+  const std::lock_guard<std::mutex> lock(mutex);
+  if (last == nullptr || last->m != m || last->shape.type != shape.type ||
+      last->shape.n != shape.n || last->shape.k != shape.k) {
+    last = nullptr;  // freed before the next is made
+    last = std::make_shared<const Problem>(shape, m);
+  }
+  return last;
+}
+
+void register_product(const Variant<MatmulKernel>& row, const Shape& shape, int64_t m) {
+  const std::string name =
+      std::string(row.name) + "/" + find_weight_type(static_cast<int32_t>(shape.type))->name + "/" +
+      std::to_string(shape.n) + "x" + std::to_string(shape.k) + "/m:" + std::to_string(m);
+  const MatmulKernel kernel = row.fn;
+  benchmark::RegisterBenchmark(
+      name.c_str(),
+      [=](benchmark::State& state) { run_share(state, kernel, *problem_for(shape, m)); })
+      ->ThreadRange(1, 2)
+      ->UseRealTime();
+}
+
+// Reads a buffer with prefetch: the bandwidth that a kernel can hope for.
+void read_roof(benchmark::State& state) {
+  // The weights of a large problem serve as the buffer.
+  const auto problem = problem_for({WeightType::f16, 65536, 2048}, 1);
+  const size_t share = problem->weights.size() / static_cast<size_t>(state.threads());
+  const unsigned char* p =
+      problem->weights.data() + share * static_cast<size_t>(state.thread_index());
+  typedef uint64_t Lane __attribute__((vector_size(16)));
+  for (auto _ : state) {
+    Lane sum[4] = {};
+    for (size_t i = 0; i < share; i += 64) {
+      __builtin_prefetch(p + i + 4096);
+      for (size_t j = 0; j < 4; ++j) {
+        Lane v;
+        memcpy(&v, p + i + 16 * j, sizeof v);
+        sum[j] ^= v;
+      }
+    }
+    benchmark::DoNotOptimize(sum);
+  }
+  state.counters["GB/s"] = benchmark::Counter(
+      static_cast<double>(share) * 1e-9 * static_cast<double>(state.iterations()),
+      benchmark::Counter::kIsRate);
+}
+BENCHMARK(read_roof)->ThreadRange(1, 2)->UseRealTime();
+
+void quantise(benchmark::State& state, QuantiseRowsFn fn, int64_t k) {
+  constexpr int64_t kRows = 512;
+  const auto problem = problem_for({WeightType::q8_0, 32, k}, kRows);
+  for (auto _ : state) {
+    fn(problem->x.data(), k, 0, kRows, problem->xq);
+    benchmark::ClobberMemory();
+  }
+  state.counters["Gvalues/s"] = benchmark::Counter(
+      static_cast<double>(kRows * k) * 1e-9 * static_cast<double>(state.iterations()),
+      benchmark::Counter::kIsRate);
+}
+
+int register_all() {
+  const IsaMask available = detect_isa();
+  for (const auto& row : matmul_variants()) {
+    if ((row.isa & ~available) != 0) continue;
+    for (const Shape& shape : kGemv) register_product(row, shape, 1);
+    for (const Shape& shape : kGemm) register_product(row, shape, 512);
+  }
+  for (const auto& row : quantise_rows_variants()) {
+    if ((row.isa & ~available) != 0) continue;
+    benchmark::RegisterBenchmark(row.name, quantise, row.fn, int64_t{576});
+  }
+  return 0;
+}
+
+[[maybe_unused]] const int kRegistered = register_all();
+
+}  // namespace
+}  // namespace optima::kernels
