@@ -22,8 +22,10 @@ namespace {
 
 constexpr int64_t kTilePages = 4;
 constexpr int64_t kTileTokens = kTilePages * 16;
-// Pages between the one in use and the one prefetched while decoding.
-constexpr int64_t kPagesAhead = 4;
+// Decoding asks for pages about this many bytes before it reads them: more than the latency of the
+// memory times its bandwidth, less than what the first-level cache keeps beside the work.
+constexpr int64_t kBytesAhead = 16384;
+constexpr int64_t kLineBytes = 64;
 constexpr float kMinusInfinity = -__builtin_inff();
 
 constexpr int64_t smaller(int64_t a, int64_t b) {
@@ -166,8 +168,12 @@ void start_rows(const Block& block, const Work& work) {
 }
 
 // Logits of R rows for the 16 tokens of a page: out[r][t] = Σ_d q[d][r] k[d][t].
-template <typename V, int R, typename Element>
-inline void score_page(const Element* k, const float* q, int64_t head_dim, float* out) {
+//
+// Meanwhile Lines cache lines per step in d are asked for, from `ahead` on: every line needs its
+// own request, and a burst of them would fill the queue of the core.
+template <typename V, int R, int Lines, typename Element>
+inline void score_page(const Element* k, const float* q, int64_t head_dim, float* out,
+                       const char* ahead) {
   constexpr int kVectors = static_cast<int>(16 / V::kWidth);
   // Few rows are too few independent sums to hide the latency of the additions: split them by d.
   constexpr int kSums = R * kVectors;
@@ -181,6 +187,9 @@ inline void score_page(const Element* k, const float* q, int64_t head_dim, float
   for (int64_t d = 0; d < head_dim; d += kUnroll) {
 #pragma GCC unroll 8
     for (int u = 0; u < kUnroll; ++u) {
+      for (int line = 0; line < Lines; ++line) {
+        __builtin_prefetch(ahead + ((d + u) * Lines + line) * kLineBytes, 0, 3);
+      }
       typename V::Reg key[kVectors];
 #pragma GCC unroll 2
       for (int j = 0; j < kVectors; ++j) key[j] = V::load(k + (d + u) * 16 + j * V::kWidth);
@@ -350,8 +359,9 @@ void attend_tile(const Block& block, Range pages, const Work& work) {
   const int64_t width = (pages.end - pages.begin) * kPageTokens;
   each_row_tile<V>(0, block.rows(), [&](int64_t row, auto count) {
     for (int64_t page = 0; page < pages.end - pages.begin; ++page) {
-      score_page<V, count.value>(work.k + page * head_dim * kPageTokens, work.q + row * head_dim,
-                                 head_dim, work.weights + row * kTileTokens + page * kPageTokens);
+      score_page<V, count.value, /*Lines=*/0>(
+          work.k + page * head_dim * kPageTokens, work.q + row * head_dim, head_dim,
+          work.weights + row * kTileTokens + page * kPageTokens, nullptr);
     }
   });
   bool all_seen = true;
@@ -386,30 +396,24 @@ void attend_block(const Block& block, const Work& work) {
   }
 }
 
-// Asks for one part of the slot that decoding will read kPagesAhead pages from now. Every line
-// needs its own request, and requests in one burst would fill the queue of the core.
-template <typename Element>
-inline void prefetch_ahead(const Block& block, int64_t page, int64_t last_page, int64_t part) {
-  if (page + kPagesAhead > last_page) return;
-  const int64_t bytes = block.args.head_dim * kPageTokens * static_cast<int64_t>(sizeof(Element));
-  const char* line = reinterpret_cast<const char*>(block.keys<Element>(page + kPagesAhead));
-  line += part * bytes;
-  for (int64_t offset = 0; offset < bytes; offset += 64) __builtin_prefetch(line + offset, 0, 3);
-}
-
 // One token: the positions of `seen`, straight from the pages.
 template <typename V, typename Element>
 void attend_token(const Block& block, Range seen, const Work& work) {
   const int64_t head_dim = block.args.head_dim;
   const int64_t last_page = (seen.end - 1) / kPageTokens;
+  const int64_t slot_bytes = 2 * head_dim * kPageTokens * static_cast<int64_t>(sizeof(Element));
+  const int64_t pages_ahead = (kBytesAhead + slot_bytes - 1) / slot_bytes;
   for (int64_t first = seen.begin / kPageTokens; first <= last_page; first += kTilePages) {
     const int64_t end = smaller(first + kTilePages, last_page + 1);
     for (int64_t page = first; page < end; ++page) {
-      prefetch_ahead<Element>(block, page, last_page, /*part=*/0);
+      // A slot has as many lines as there are steps in d, times the bytes of two values.
+      constexpr int kLines = sizeof(Element) / 2;
+      const char* ahead = reinterpret_cast<const char*>(
+          block.keys<Element>(smaller(page + pages_ahead, last_page)));
       each_row_tile<V>(0, block.rows(), [&](int64_t row, auto count) {
         float* logits = work.weights + row * kTileTokens + (page - first) * kPageTokens;
-        score_page<V, count.value>(block.keys<Element>(page), work.q + row * head_dim, head_dim,
-                                   logits);
+        score_page<V, count.value, kLines>(block.keys<Element>(page), work.q + row * head_dim,
+                                           head_dim, logits, ahead);
       });
     }
     const int64_t width = (end - first) * kPageTokens;
@@ -419,7 +423,6 @@ void attend_token(const Block& block, Range seen, const Work& work) {
     }
     correct_totals<V>(work, block.rows());
     for (int64_t page = first; page < end; ++page) {
-      prefetch_ahead<Element>(block, page, last_page, /*part=*/1);
       const Range in_page = clip(seen, page * kPageTokens, kPageTokens);
       const Element* v = block.keys<Element>(page) + (kPageTokens + in_page.begin) * head_dim;
       const int64_t column = (page - first) * kPageTokens + in_page.begin;
