@@ -65,7 +65,7 @@ TEST(Architecture, MissingAndUnknownTensorsAreNamed) {
   const std::string bytes = file_bytes("llama-f32.gguf");
   expect(with(bytes, "blk.1.attn_v.weight", "blk.1.attn_z.weight"), Code::format,
          "'blk.1.attn_v.weight' is missing");
-  expect(with(bytes, "output_norm.weight", "output_norm.weight"), Code::format,
+  expect(with(bytes, "output_norm.weight", "output_nurm.weight"), Code::format,
          "'output_norm.weight' is missing");
   expect(with_u32(bytes, "llama.block_count", 1), Code::unsupported, "blk.1.");
 }
