@@ -702,8 +702,11 @@ OPTIMA_MT_PER_OBJECT OPTIMA_API void optima_cancel_destroy(optima_cancel* cancel
 OPTIMA_MT_SAFE OPTIMA_API optima_status optima_engine_create(
     const optima_engine_options* options, optima_engine** out, optima_error** err) OPTIMA_NOEXCEPT;
 
-/* Lets go of the engine. Its models and sessions live on until they are destroyed too, in any
- * order. Events that were not polled are dropped. NULL is allowed. Since 1.0. */
+/* Cancels everything that runs in the engine, waits until its threads have stopped, and lets go
+ * of it. Handles of its models, sessions and requests stay valid until they are destroyed too,
+ * before or after; new work through them is refused (STATE). Events that were not polled are
+ * dropped. From a callback of the engine it does not wait: the call that called back does. NULL
+ * is allowed. Since 1.0. */
 OPTIMA_MT_PER_OBJECT OPTIMA_API void optima_engine_destroy(optima_engine* engine) OPTIMA_NOEXCEPT;
 
 /* Threads that compute; 0 for NULL. Since 1.0. */
@@ -713,7 +716,7 @@ OPTIMA_MT_SAFE OPTIMA_API int32_t optima_engine_threads(
 /* Takes up to `capacity` events of submitted requests, oldest first; event_size is
  * sizeof(optima_event). Waits up to timeout_ms (0 = not at all, negative = forever) while there
  * are none and requests are running. Each event must be given to optima_event_release. With
- * OPTIMA_DRIVE_HOST it never waits for work that only optima_step can do: use timeout 0. From a
+ * OPTIMA_DRIVE_HOST another thread must call optima_step meanwhile, or timeout_ms be 0. From a
  * callback: BUSY. Since 1.0. */
 OPTIMA_MT_SAFE OPTIMA_API optima_status optima_poll(optima_engine* engine,
                                                     optima_event* events,
@@ -854,8 +857,9 @@ OPTIMA_MT_SAFE OPTIMA_API optima_status optima_session_create(
     optima_model* model, const optima_session_options* options,
     optima_session** out, optima_error** err) OPTIMA_NOEXCEPT;
 
-/* Cancels what runs in the session and lets go of it; never waits. From the session's own
- * callback the work ends after the callback. NULL is allowed. Since 1.0. */
+/* Cancels what runs in the session, waits at most 2 s for a submitted request to end, and lets
+ * go of it. From a callback of the engine, and with OPTIMA_DRIVE_HOST, it does not wait: the
+ * work ends after the callback or in the next step. NULL is allowed. Since 1.0. */
 OPTIMA_MT_PER_OBJECT OPTIMA_API void optima_session_destroy(
     optima_session* session) OPTIMA_NOEXCEPT;
 
@@ -909,8 +913,8 @@ OPTIMA_MT_SAFE OPTIMA_API optima_status optima_request_wait(
 OPTIMA_MT_SAFE OPTIMA_API optima_status optima_request_result(
     const optima_request* request, optima_result** out, optima_error** err) OPTIMA_NOEXCEPT;
 
-/* Cancels the request when it still runs and lets go of it. Its events can still be polled. NULL
- * is allowed. Since 1.0. */
+/* Cancels the request when it still runs, waits as optima_session_destroy does, and lets go of
+ * it. Its events can still be polled. NULL is allowed. Since 1.0. */
 OPTIMA_MT_PER_OBJECT OPTIMA_API void optima_request_destroy(
     optima_request* request) OPTIMA_NOEXCEPT;
 

@@ -113,7 +113,9 @@ optima_status optima_engine_create(const optima_engine_options* options, optima_
 }
 
 void optima_engine_destroy(optima_engine* engine) noexcept {
-  guard([&] { release(engine); });
+  guard([&] {
+    if (const auto box = release(engine)) box->close();
+  });
 }
 
 int32_t optima_engine_threads(const optima_engine* engine) noexcept {

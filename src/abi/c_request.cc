@@ -2,6 +2,8 @@
 // its result leaves. The host's release hook is taken from the description first, so that it is
 // called exactly once however the call ends.
 
+#include <functional>
+
 #include "abi/event.h"
 #include "abi/guard.h"
 #include "abi/handle.h"
@@ -25,17 +27,11 @@ Result<optima_request_desc> read_desc(const optima_request_desc* desc) {
 // Hands the events of one blocking request to the host, on the host's thread.
 class Listener {
  public:
-  Listener(SessionBox& session, const optima_request_desc& desc)
-      : session_(session), on_event_(desc.on_event), user_(desc.user) {}
+  Listener(EngineBox& box, const optima_request_desc& desc)
+      : box_(box), on_event_(desc.on_event), user_(desc.user) {}
 
   engine::Verdict operator()(const engine::Event& event) {
-    if (event.request != nullptr && !known_) session_.run(event.request);
-    known_ = true;
-    if (session_.closed()) return engine::Verdict::cancel;
-    if (on_event_ == nullptr) return engine::Verdict::go_on;
-    const int32_t verdict = call(event);
-    if (session_.closed()) return engine::Verdict::cancel;  // From inside the callback.
-    switch (verdict) {
+    switch (call(event)) {
       case OPTIMA_CONTINUE:
         return engine::Verdict::go_on;
       case OPTIMA_STOP:
@@ -49,23 +45,21 @@ class Listener {
 
  private:
   int32_t call(const engine::Event& event) {
-    EngineBox& box = *session_.model->engine;
     optima_event view = describe(event);
     view.struct_size = sizeof view;
     view.user = user_;
     int32_t verdict = OPTIMA_CANCEL;
-    box.enter_callback();
+    box_.enter_callback();
     const Caught caught = contain([&] { verdict = on_event_(user_, &view); });
-    box.leave_callback();
+    box_.leave_callback();
     if (caught.code == Code::ok) return verdict;
     caught_ = caught;
     return OPTIMA_CANCEL;
   }
 
-  SessionBox& session_;
+  EngineBox& box_;
   optima_on_event_fn on_event_;
   void* user_;
-  bool known_ = false;
   Caught caught_;
 };
 
@@ -77,9 +71,11 @@ Status generate(const optima_session* session, const optima_request_desc* in, op
   if (engine_box.in_callback()) {
     return Status(Code::busy, "optima_generate: called from a callback");
   }
-  Listener listener(*box, desc);
+  Listener listener(engine_box, desc);
+  std::function<engine::Verdict(const engine::Event&)> on_event;
+  if (desc.on_event != nullptr) on_event = std::ref(listener);
   OPTIMA_ASSIGN(const auto request,
-                engine_box.engine->generate(box->session, std::move(spec), std::ref(listener)));
+                engine_box.engine->generate(box->session, std::move(spec), on_event));
   if (listener.caught().code != Code::ok) {
     return Status(Code::internal, text("on_event threw: ", listener.caught().text));
   }
@@ -115,7 +111,7 @@ Status submit(const optima_session* session, const optima_request_desc* in, Rele
     return request.take_status();
   }
   box->request = request.take();
-  session_box->run(box->request);
+  session_box->remember(box->request);
   *out = handle.release();
   return {};
 }

@@ -244,7 +244,8 @@ def header_text(spec):
                              patch=patch, abi=spec.version["abi"]), constants_text(spec),
              "\n" + rule("Handles") + "\n"]
     for handle in spec.handles:
-        parts.append(comment(handle["doc"]) + f"\ntypedef struct {handle['name']} {handle['name']};")
+        name = handle["name"]
+        parts.append(comment(handle["doc"]) + f"\ntypedef struct {name} {name};")
     parts.append("\n" + rule("Structs and callbacks") + "\n")
     for struct in spec.structs:
         parts.append(f"typedef struct {struct['name']} {struct['name']};")
@@ -379,8 +380,8 @@ def symbols_text(spec):
 
 def layout_text(spec):
     lines = [f"/* {NOTE}",
-             " * Sizes and offsets of every struct on LP64 targets; compiled as C11, it has nothing to",
-             " * run. */", '#include "optima/optima.h"', "",
+             " * Sizes and offsets of every struct on LP64 targets; the compiler checks them. */",
+             '#include "optima/optima.h"', "",
              "#define SIZE(type, n) _Static_assert(sizeof(type) == (n), #type)",
              "#define AT(type, field, n) _Static_assert(offsetof(type, field) == (n), "
              "#type \".\" #field)", ""]
@@ -436,10 +437,16 @@ def main():
     parser.add_argument("--freeze", action="store_true", help="add what is new to the promises")
     args = parser.parse_args()
     spec = Spec(SPEC.read_text())
-    outputs = {"include/optima/optima.h": header_text, "include/optima/optima_unstable.h":
-               unstable_text, "src/abi/api_table.inc": api_table_text, "src/abi/option_fields.inc":
-               options_text, "src/abi/struct_sizes.inc": struct_sizes_text, "src/abi/symbols.map": symbols_map_text, "tests/abi/symbols.txt":
-               symbols_text, "tests/abi/layout_test.c": layout_text}
+    outputs = {
+        "include/optima/optima.h": header_text,
+        "include/optima/optima_unstable.h": unstable_text,
+        "src/abi/api_table.inc": api_table_text,
+        "src/abi/option_fields.inc": options_text,
+        "src/abi/struct_sizes.inc": struct_sizes_text,
+        "src/abi/symbols.map": symbols_map_text,
+        "tests/abi/symbols.txt": symbols_text,
+        "tests/abi/layout_test.c": layout_text,
+    }
     good = check_promises(spec, args.freeze)
     for name, make in outputs.items():
         path, text = ROOT / name, make(spec)

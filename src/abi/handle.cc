@@ -47,25 +47,28 @@ void EngineBox::leave_callback() {
   if (found != callbacks_.end()) callbacks_.erase(found);
 }
 
-void SessionBox::run(const std::shared_ptr<engine::Request>& request) {
+void EngineBox::close() {
+  const bool deferred = in_callback();
+  engine->close();
+  if (deferred) return;
+  std::map<const void*, std::shared_ptr<RequestCookie>> dropped;
   const std::lock_guard lock(mutex_);
-  running_ = request;
-  if (closed_) request->cancel();
+  dropped.swap(cookies_);
+}
+
+void SessionBox::remember(const std::shared_ptr<engine::Request>& request) {
+  const std::lock_guard lock(mutex_);
+  submitted_ = request;
 }
 
 void SessionBox::close() {
+  session->close();
   std::shared_ptr<engine::Request> request;
   {
     const std::lock_guard lock(mutex_);
-    closed_ = true;
-    request = running_.lock();
+    request = submitted_.lock();
   }
   if (request != nullptr) finish(*model->engine, *request);
-}
-
-bool SessionBox::closed() {
-  const std::lock_guard lock(mutex_);
-  return closed_;
 }
 
 void finish(EngineBox& box, engine::Request& request) {

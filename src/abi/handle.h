@@ -49,6 +49,9 @@ struct EngineBox {
   uint64_t add_cookie(std::shared_ptr<RequestCookie> cookie);
   std::shared_ptr<RequestCookie> find_cookie(const void* cookie);
   std::shared_ptr<RequestCookie> take_cookie(const void* cookie);
+  // The handle is gone: cancels everything, waits, and gives the cookies back. From inside a
+  // callback it only cancels; the call that called back does the rest.
+  void close();
 
   // Whether this thread is inside a callback of this engine.
   bool in_callback();
@@ -74,17 +77,14 @@ struct SessionBox {
   std::shared_ptr<ModelBox> model;
   std::shared_ptr<engine::Session> session;
 
-  // Remembers the request that runs, so that close() reaches it.
-  void run(const std::shared_ptr<engine::Request>& request);
-  // The handle is gone: cancels what runs and waits a bounded time for its end where that is
-  // possible (see finish()).
+  // Remembers the last submitted request, so that close() can wait for its end.
+  void remember(const std::shared_ptr<engine::Request>& request);
+  // The handle is gone: cancels what runs, refuses more, and waits as finish() does.
   void close();
-  bool closed();
 
  private:
   std::mutex mutex_;
-  std::weak_ptr<engine::Request> running_;
-  bool closed_ = false;
+  std::weak_ptr<engine::Request> submitted_;
 };
 
 struct RequestBox {
