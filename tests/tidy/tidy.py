@@ -22,8 +22,8 @@ FOLDERS = ("include", "src", "kernels", "bindings", "examples", "tests", "bench"
 CPP = (".h", ".cc", ".c", ".inc", ".cuh", ".cu")
 TEXTS = CPP + (".py", ".sh", ".cmake", ".txt", ".md", ".yaml", ".json", ".rs", ".go", ".cs")
 LINES_MAX, LINES_HARD, FUNCTION_LINES_MAX, COLUMNS_MAX = 500, 800, 70, 100
-# Beyond ASCII, in comments: what the formulas need.
-SYMBOLS = set("×·±∩≤≥≈→…Σσᵀ∞√")
+# Beyond ASCII, in comments: what formulas need, and the space marks of the vocabularies.
+SYMBOLS = set("×·±∩≤≥≈→…Σσᵀ∞√Ġ▁")
 
 # In comments too. Spelled in pieces so that this file passes its own check.
 UNFINISHED = re.compile(r"\b(?:TO" r"DO|FIX" r"ME|X" r"XX)\b")
