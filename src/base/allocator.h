@@ -13,8 +13,8 @@
 
 namespace optima {
 
-// The host's own allocator. Both functions are called from any thread. allocate returns memory
-// aligned to `alignment` (a power of two, at least 64) or null.
+// The host's own allocator: both functions or neither, called from any thread. allocate returns
+// memory aligned to `alignment` (a power of two, at least 64) or null.
 struct HostAllocator {
   void* (*allocate)(void* user, size_t bytes, size_t alignment) = nullptr;
   void (*release)(void* user, void* memory, size_t bytes) = nullptr;
@@ -34,7 +34,7 @@ class Buffer {
   }
   ~Buffer();
   std::byte* data() const { return data_; }
-  size_t size() const { return size_; }
+  size_t size() const { return size_; }  // what was asked for, rounded up to 64
   explicit operator bool() const { return data_ != nullptr; }
   template <typename T>
   T* as() const {
@@ -70,6 +70,7 @@ class Allocator {
 
  private:
   friend class Buffer;
+  Status reserve(int64_t wanted, std::string_view what);
   void release(std::byte* data, size_t bytes);
 
   HostAllocator host_;
