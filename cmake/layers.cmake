@@ -8,7 +8,8 @@ add_library(optima_flags INTERFACE)
 target_compile_options(optima_flags INTERFACE
   -Wall -Wextra -Wshadow -Wundef -Werror -fno-math-errno -ffp-contract=off
   $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor -Woverloaded-virtual>
-  $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fno-gnu-unique>)
+  # -Wrestrict of gcc 12 is wrong about std::string (gcc bug 105329).
+  $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fno-gnu-unique$<SEMICOLON>-Wno-restrict>)
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   # The oldest CPU that must run the library; faster code is chosen at run time (kernels/isa.h).
   target_compile_options(optima_flags INTERFACE -march=x86-64-v2)
