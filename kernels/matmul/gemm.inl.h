@@ -175,6 +175,7 @@ void gemm(const MatmulArgs& args, int64_t n_begin, int64_t n_end) {
   constexpr int kOffset = F::kSigned8 ? 128 : F::kOffset;
   constexpr int64_t kRows = Unpack::kRows;
   constexpr int64_t kGroupRows = kRows * kPanelsInGroup;
+  constexpr int64_t kStepRows = kRows * Kernel::kPanels;
   const int64_t blocks = args.k / kActivationBlock;
   // Stretches of equal length, whole groups each.
   const int64_t stretches = (blocks + kStretchBlocks - 1) / kStretchBlocks;
@@ -198,8 +199,9 @@ void gemm(const MatmulArgs& args, int64_t n_begin, int64_t n_end) {
       }
       for (int64_t m = 0; m < args.m; m += columns) {
         const int64_t m_end = m + columns < args.m ? m + columns : args.m;
-        for (int64_t row = n; row < group_end; row += kRows) {
-          const auto rows = static_cast<int>(group_end - row < kRows ? group_end - row : kRows);
+        for (int64_t row = n; row < group_end; row += kStepRows) {
+          const int64_t rest = group_end - row;
+          const auto rows = static_cast<int>(rest < kStepRows ? rest : kStepRows);
           const TileArgs tile = {tiles + (row - n) / kRows * kStretchBlocks,
                                  count,
                                  &args.xq,

@@ -18,6 +18,11 @@ void quantise_rows(const float* x, int64_t k, int64_t row_begin, int64_t row_end
 void matmul(const MatmulArgs& args, int64_t n_begin, int64_t n_end);
 size_t matmul_scratch_bytes(int64_t m, int64_t k);
 }  // namespace avx2
+
+namespace avx512 {
+void matmul(const MatmulArgs& args, int64_t n_begin, int64_t n_end);
+size_t matmul_scratch_bytes(int64_t m, int64_t k);
+}  // namespace avx512
 #endif
 
 }  // namespace optima::kernels

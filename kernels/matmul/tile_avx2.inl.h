@@ -18,6 +18,7 @@ struct TileAvx2 {
   using V = Avx2;
   static constexpr bool kWideCodes = false;  // 8-bit codes need planes
   static constexpr int kColumns = 3;
+  static constexpr int kPanels = 1;
 
   // Pointers of one activation row into the stretch.
   struct Column {
@@ -141,7 +142,7 @@ struct TileAvx2 {
   }
 
   template <TileTraits Traits, int C>
-  static void run(const TileArgs& args) {
+  [[gnu::noinline]] static void run(const TileArgs& args) {  // shared by many types
     Column x[C];
     for (int c = 0; c < C; ++c) x[c] = column<Traits>(args, args.m + c);
     __m256 sum[C][2];

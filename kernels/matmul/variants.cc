@@ -14,6 +14,9 @@ constexpr Variant<QuantiseRowsFn> kQuantiseRows[] = {
 
 constexpr Variant<MatmulKernel> kMatmul[] = {
 #if defined(__x86_64__)
+    {"matmul_avx512vnni",
+     kIsaAvx2 | kIsaAvx512 | kIsaAvx512Vnni,
+     {avx512::matmul, avx512::matmul_scratch_bytes, 32}},
     {"matmul_avx2", kIsaAvx2, {avx2::matmul, avx2::matmul_scratch_bytes, 16}},
 #endif
     {"matmul_base", kIsaNone, {baseline::matmul, nullptr, 1}},

@@ -103,10 +103,12 @@ struct FiveBitCodes {
   template <int I>
   static void pair(const uint8_t* g, typename V::Bytes& low, typename V::Bytes& high) {
     Nibbles::template pair<I>(g, low, high);
-    const uint32_t first = load_u32(g + Stride * I + HighAt);
-    const uint32_t second = load_u32(g + Stride * (I + 4) + HighAt);
-    low = V::bit_or(low, V::expand_bits((first & 0xffffu) | second << 16, 16));
-    high = V::bit_or(high, V::expand_bits(first >> 16 | (second & 0xffff0000u), 16));
+    typename V::Bytes low_bit;
+    typename V::Bytes high_bit;
+    V::expand_bit_pair(g + Stride * I + HighAt, g + Stride * (I + 4) + HighAt, 16, low_bit,
+                       high_bit);
+    low = V::bit_or(low, low_bit);
+    high = V::bit_or(high, high_bit);
   }
 };
 

@@ -59,9 +59,20 @@ struct Avx2 {
     const __m256i spread = _mm256_shuffle_epi8(
         _mm256_set1_epi32(static_cast<int>(bits)),
         _mm256_setr_epi64x(0, 0x0101010101010101, 0x0202020202020202, 0x0303030303030303));
-    const __m256i bit = _mm256_set1_epi64x(static_cast<int64_t>(0x8040201008040201ull));
-    const __m256i set = _mm256_cmpeq_epi8(_mm256_and_si256(spread, bit), bit);
-    return _mm256_and_si256(set, fill(value));
+    return expand(spread, value);
+  }
+  // Bits 0..15 of the words at p and q in the halves of `low`, bits 16..31 in those of `high`.
+  static void expand_bit_pair(const void* p, const void* q, int8_t value, Bytes& low, Bytes& high) {
+    const __m256i words = _mm256_castps_si256(
+        _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_broadcast_ss(static_cast<const float*>(p))),
+                             _mm_broadcast_ss(static_cast<const float*>(q)), 1));
+    low = expand(_mm256_shuffle_epi8(
+                     words, _mm256_setr_epi64x(0, 0x0101010101010101, 0, 0x0101010101010101)),
+                 value);
+    high = expand(
+        _mm256_shuffle_epi8(words, _mm256_setr_epi64x(0x0202020202020202, 0x0303030303030303,
+                                                      0x0202020202020202, 0x0303030303030303)),
+        value);
   }
   // out[j] = 32-bit lane j of the eight rows.
   static void transpose(const Bytes row[8], Bytes out[8]) {
@@ -224,6 +235,12 @@ struct Avx2 {
   }
 
  private:
+  // `value` where bit i % 8 of byte i is set, otherwise 0.
+  static Bytes expand(Bytes bytes, int8_t value) {
+    const __m256i bit = _mm256_set1_epi64x(static_cast<int64_t>(0x8040201008040201ull));
+    const __m256i set = _mm256_cmpeq_epi8(_mm256_and_si256(bytes, bit), bit);
+    return _mm256_and_si256(set, fill(value));
+  }
   static int dword(const uint8_t* p) {
     int32_t bits;
     memcpy(&bits, p, sizeof bits);

@@ -27,47 +27,6 @@ std::vector<Variant<Fn>> runnable(const Variants<Fn>& variants) {
   return rows;
 }
 
-// Activations are exact in int8, so a variant differs from the reference only by the rounding of
-// its fp32 sums: at most one rounding a block and lane on partial sums that
-// 4 * max|w| * Σ|x| bounds (code and constant parts of a weight can each exceed the weight).
-void expect_near_reference(const Product& p, const std::vector<float>& got,
-                           const std::vector<float>& want, const char* name) {
-  const WeightTypeInfo& info = info_of(p.type);
-  std::vector<float> weights(static_cast<size_t>(p.k));
-  const int64_t stride = p.n + Product::kGuard;
-  for (int64_t n = 0; n < p.n; ++n) {
-    dequant_row(p.type)(p.weights.data() + static_cast<size_t>(n) * row_bytes(info, p.k),
-                        weights.data(), p.k);
-    double largest = 0;
-    for (const float w : weights) largest = std::max(largest, std::abs(static_cast<double>(w)));
-    for (int64_t m = 0; m < p.m; ++m) {
-      double sum = 0;
-      for (int64_t k = 0; k < p.k; ++k) sum += std::abs(p.x[static_cast<size_t>(m * p.k + k)]);
-      const double roundings = static_cast<double>(p.k) / kActivationBlock + 16;
-      const double bound = std::ldexp(roundings, -24) * 4 * largest * sum;
-      const auto at = static_cast<size_t>(m * stride + n);
-      ASSERT_NEAR(got[at], want[at], bound)
-          << name << " " << info.name << " m=" << p.m << " n=" << p.n << " k=" << p.k << " at ("
-          << m << ", " << n << ")";
-    }
-  }
-  for (int64_t m = 0; m < p.m; ++m) {
-    for (int64_t n = p.n; n < stride; ++n) {
-      ASSERT_TRUE(std::isnan(got[static_cast<size_t>(m * stride + n)]))
-          << name << " wrote beyond n";
-    }
-  }
-}
-
-void check(const Variant<MatmulKernel>& row, WeightType type, int64_t m, int64_t n, int64_t k) {
-  std::mt19937 rng(static_cast<uint32_t>(m * 1000003 + n * 1009 + k) + static_cast<uint32_t>(type));
-  Product p(type, m, n, k);
-  p.weights = random_weights(type, n, k, rng);
-  p.x = exact_activations(m, k, rng);
-  p.quantise(best(quantise_rows_variants(), kIsaNone).fn);
-  expect_near_reference(p, p.run(row.fn, n / 3), p.run(kMatmulReference, 0), row.name);
-}
-
 class MatmulTest : public ::testing::TestWithParam<WeightType> {};
 
 TEST_P(MatmulTest, SmallShapesEqualTheReference) {

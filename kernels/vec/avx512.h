@@ -1,0 +1,72 @@
+// The vector operations of the matrix kernels on AVX-512 F/BW/DQ/VL + VNNI: those of avx2.h, some
+// of them better, and `Wide` vectors of 64 bytes for the micro-kernel. sim512.h has the same names.
+#pragma once
+
+#include "kernels/vec/avx2.h"
+
+namespace optima::kernels {
+namespace {
+
+struct Avx512 : Avx2 {
+  static Bytes expand_bits(uint32_t bits, int8_t value) {
+    return _mm256_maskz_set1_epi8(static_cast<__mmask32>(bits), value);
+  }
+  static void expand_bit_pair(const void* p, const void* q, int8_t value, Bytes& low, Bytes& high) {
+    uint32_t first;
+    uint32_t second;
+    memcpy(&first, p, sizeof first);
+    memcpy(&second, q, sizeof second);
+    low = expand_bits((first & 0xffffu) | second << 16, value);
+    high = expand_bits(first >> 16 | (second & 0xffff0000u), value);
+  }
+  static Floats dot(Bytes u, Bytes a) { return to_float(add_dot(_mm256_setzero_si256(), u, a)); }
+  static Floats dot_signed(Bytes w, Bytes a) {
+    return dot(_mm256_abs_epi8(w), _mm256_sign_epi8(a, w));
+  }
+  static Floats dot_pair(Bytes u0, Bytes a0, Bytes u1, Bytes a1) {
+    return to_float(add_dot(add_dot(_mm256_setzero_si256(), u0, a0), u1, a1));
+  }
+  static Floats dot_signed_pair(Bytes w0, Bytes a0, Bytes w1, Bytes a1) {
+    return dot_pair(_mm256_abs_epi8(w0), _mm256_sign_epi8(a0, w0), _mm256_abs_epi8(w1),
+                    _mm256_sign_epi8(a1, w1));
+  }
+
+  // Sixteen lanes of 32 bits.
+  using Wide = __m512i;
+  using WideFloats = __m512;
+  static Wide wide_load(const void* p) { return _mm512_loadu_si512(p); }
+  // Four bytes into every lane.
+  static Wide wide_broadcast(const void* p) {
+    int32_t word;
+    memcpy(&word, p, sizeof word);
+    return _mm512_set1_epi32(word);
+  }
+  static Wide wide_words(int16_t value) { return _mm512_set1_epi16(value); }
+  // sum + u * a in groups of four, u unsigned, a signed: no saturation.
+  static Wide wide_add_dot(Wide sum, Wide u, Wide a) { return _mm512_dpbusd_epi32(sum, u, a); }
+  // Sums of neighbouring int16 products.
+  static Wide wide_dot_words(Wide a, Wide b) { return _mm512_madd_epi16(a, b); }
+  // With a full mask: the plain intrinsic of GCC 12 warns of its own undefined operand.
+  static WideFloats wide_to_float(Wide a) { return _mm512_maskz_cvtepi32_ps(0xffff, a); }
+  static WideFloats wide_zero() { return _mm512_setzero_ps(); }
+  static WideFloats wide_load_floats(const float* p) { return _mm512_loadu_ps(p); }
+  static WideFloats wide_set(float a) { return _mm512_set1_ps(a); }
+  static WideFloats wide_mul(WideFloats a, WideFloats b) { return _mm512_mul_ps(a, b); }
+  static WideFloats wide_fma(WideFloats a, WideFloats b, WideFloats c) {
+    return _mm512_fmadd_ps(a, b, c);
+  }
+  // The first `count` lanes, 0 <= count <= 16; the others are neither read nor written.
+  static WideFloats wide_add_first(WideFloats a, const float* p, int count) {
+    return _mm512_add_ps(a, _mm512_maskz_loadu_ps(first(count), p));
+  }
+  static void wide_store_first(float* p, WideFloats a, int count) {
+    _mm512_mask_storeu_ps(p, first(count), a);
+  }
+
+ private:
+  static __m256i add_dot(__m256i sum, Bytes u, Bytes a) { return _mm256_dpbusd_epi32(sum, u, a); }
+  static __mmask16 first(int count) { return static_cast<__mmask16>((1u << count) - 1); }
+};
+
+}  // namespace
+}  // namespace optima::kernels

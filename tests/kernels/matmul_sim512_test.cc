@@ -1,0 +1,52 @@
+// The AVX-512 matrix products over simulated vectors (kernels/vec/sim512.h), against the reference.
+// Whether this CPU also runs the real ones is told by matmul_test.cc.
+
+#include <gtest/gtest.h>
+
+#include "kernels/matmul/dispatch.inl.h"
+#include "kernels/matmul/tile_vnni.inl.h"
+#include "kernels/vec/sim512.h"
+#include "tests/kernels/matmul_testing.h"
+
+namespace optima::kernels {
+namespace {
+
+using namespace optima::kernels::testing;
+
+constexpr KernelTable kTable = make_table<TileVnni<Sim512>>();
+
+void run(const MatmulArgs& args, int64_t n_begin, int64_t n_end) {
+  run_table(kTable, args, n_begin, n_end);
+}
+size_t scratch_bytes(int64_t /*m*/, int64_t k) {
+  return table_scratch_bytes(k);
+}
+
+constexpr Variant<MatmulKernel> kSimulated = {"matmul_sim512", kIsaNone, {run, scratch_bytes, 32}};
+
+class MatmulSim512Test : public ::testing::TestWithParam<WeightType> {};
+
+TEST_P(MatmulSim512Test, SmallShapesEqualTheReference) {
+  for (const int64_t k : {32, 96, 256, 576}) {
+    if (k % info_of(GetParam()).block_values != 0) continue;
+    for (const int64_t n : {1, 9, 17, 35}) {
+      for (const int64_t m : {1, 2, 3, 4, 5, 7, 8, 9, 33}) {
+        check(kSimulated, GetParam(), m, n, k);
+        if (HasFatalFailure()) return;
+      }
+    }
+  }
+}
+
+TEST_P(MatmulSim512Test, LargeShapesEqualTheReference) {
+  check(kSimulated, GetParam(), 7, 70, 2560);
+  check(kSimulated, GetParam(), 140, 33, 1280);
+}
+
+std::string name_of(const ::testing::TestParamInfo<WeightType>& type) {
+  return info_of(type.param).name;
+}
+INSTANTIATE_TEST_SUITE_P(AllTypes, MatmulSim512Test, ::testing::ValuesIn(kAllTypes), name_of);
+
+}  // namespace
+}  // namespace optima::kernels
