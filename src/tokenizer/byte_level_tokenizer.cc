@@ -26,7 +26,7 @@ Result<std::unique_ptr<Tokenizer>> ByteLevelTokenizer::create(const VocabularySp
   }
   std::unique_ptr<ByteLevelTokenizer> made(new ByteLevelTokenizer(spec, *family));
   OPTIMA_TRY(made->read_spec(spec, family->bos_default));
-  OPTIMA_ASSIGN(made->pretokenizer_, Pretokenizer::create(*family));
+  OPTIMA_ASSIGN(made->pretokenizer_, Pretokenizer::create(*family, PatternEngine::compiled));
   OPTIMA_ASSIGN(made->merges_, MergeTable::create(spec.merges, made->vocabulary_));
   for (int32_t byte = 0; byte < 256; ++byte) {
     const auto value = static_cast<uint8_t>(byte);

@@ -55,7 +55,8 @@ void MergeTable::merge(std::vector<int32_t>& ids, size_t first, Scratch& scratch
   for (int32_t i = 0; i < count; ++i) {
     symbols.push_back({ids[first + static_cast<size_t>(i)], i - 1, i + 1 < count ? i + 1 : -1, 1});
   }
-  for (int32_t i = 0; i + 1 < count; ++i) push_candidate(i, scratch);
+  for (int32_t i = 0; i + 1 < count; ++i) append_candidate(i, scratch);
+  std::make_heap(scratch.heap.begin(), scratch.heap.end(), later);
   while (!scratch.heap.empty()) {
     std::pop_heap(scratch.heap.begin(), scratch.heap.end(), later);
     const Scratch::Candidate best = scratch.heap.back();
@@ -69,8 +70,10 @@ void MergeTable::merge(std::vector<int32_t>& ids, size_t first, Scratch& scratch
     right.length = 0;
     left.next = right.next;
     if (left.next >= 0) symbols[static_cast<size_t>(left.next)].previous = best.left;
-    if (left.previous >= 0) push_candidate(left.previous, scratch);
-    push_candidate(best.left, scratch);
+    for (const int32_t begin : {left.previous, best.left}) {
+      if (begin < 0 || !append_candidate(begin, scratch)) continue;
+      std::push_heap(scratch.heap.begin(), scratch.heap.end(), later);
+    }
   }
   ids.resize(first);
   for (int32_t i = 0; i >= 0; i = symbols[static_cast<size_t>(i)].next) {
@@ -95,14 +98,14 @@ void MergeTable::insert(const Merge& merge) {
   if (slot.left < 0) slot = merge;
 }
 
-void MergeTable::push_candidate(int32_t left, Scratch& scratch) const {
+bool MergeTable::append_candidate(int32_t left, Scratch& scratch) const {
   const Scratch::Symbol& a = scratch.symbols[static_cast<size_t>(left)];
-  if (a.next < 0) return;
+  if (a.next < 0) return false;
   const Scratch::Symbol& b = scratch.symbols[static_cast<size_t>(a.next)];
   const Merge& merge = slots_[slot_of(a.id, b.id)];
-  if (merge.left < 0) return;
+  if (merge.left < 0) return false;
   scratch.heap.push_back({merge.rank, left, a.length + b.length, merge.merged});
-  std::push_heap(scratch.heap.begin(), scratch.heap.end(), later);
+  return true;
 }
 
 }  // namespace optima::tokenizer

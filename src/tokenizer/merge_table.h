@@ -47,7 +47,8 @@ class MergeTable {
   };
   size_t slot_of(int32_t left, int32_t right) const;
   void insert(const Merge& merge);
-  void push_candidate(int32_t left, Scratch& scratch) const;
+  // Appends the pair that begins at `left` to the heap's memory if it is a merge.
+  bool append_candidate(int32_t left, Scratch& scratch) const;
 
   std::vector<Merge> slots_;  // open addressing; left -1 = free
 };

@@ -49,7 +49,7 @@ struct Scratch {
 
 class Pretokenizer::Pattern {
  public:
-  static Result<std::unique_ptr<Pattern>> create(std::string_view pattern) {
+  static Result<std::unique_ptr<Pattern>> create(std::string_view pattern, PatternEngine engine) {
     int error = 0;
     PCRE2_SIZE at = 0;
     auto made = std::make_unique<Pattern>();
@@ -60,7 +60,9 @@ class Pretokenizer::Pattern {
                                          at, " of ", pattern.size()));
     }
     // A host may forbid executable memory; pcre2_match() then interprets the same code.
-    static_cast<void>(pcre2_jit_compile(made->code_.get(), PCRE2_JIT_COMPLETE));
+    if (engine == PatternEngine::compiled) {
+      static_cast<void>(pcre2_jit_compile(made->code_.get(), PCRE2_JIT_COMPLETE));
+    }
     return made;
   }
 
@@ -93,11 +95,12 @@ class Pretokenizer::Pattern {
 
 Pretokenizer::~Pretokenizer() = default;
 
-Result<std::unique_ptr<Pretokenizer>> Pretokenizer::create(const PretokenizerFamily& family) {
+Result<std::unique_ptr<Pretokenizer>> Pretokenizer::create(const PretokenizerFamily& family,
+                                                           PatternEngine engine) {
   std::unique_ptr<Pretokenizer> made(new Pretokenizer);
   for (const std::string_view pattern : family.patterns) {
     if (pattern.empty()) continue;
-    OPTIMA_ASSIGN(auto compiled, Pattern::create(pattern));
+    OPTIMA_ASSIGN(auto compiled, Pattern::create(pattern, engine));
     made->patterns_.push_back(std::move(compiled));
   }
   return made;

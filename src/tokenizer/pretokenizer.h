@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string_view>
 #include <vector>
@@ -11,10 +12,14 @@
 
 namespace optima::tokenizer {
 
+// Compiled to machine code where the host allows it; interpreting gives the same pieces.
+enum class PatternEngine : uint8_t { compiled, interpreted };
+
 // Immutable after creation; split() may run on several threads at once.
 class Pretokenizer {
  public:
-  static Result<std::unique_ptr<Pretokenizer>> create(const PretokenizerFamily& family);
+  static Result<std::unique_ptr<Pretokenizer>> create(const PretokenizerFamily& family,
+                                                      PatternEngine engine);
   ~Pretokenizer();
 
   // The ends of the pieces, ascending, the last one text.size(); none for the empty text. Every

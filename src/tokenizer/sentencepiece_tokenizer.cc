@@ -78,7 +78,8 @@ class SentencePieceTokenizer::Merger {
   void run(std::vector<int32_t>& ids) {
     first_ = ids.size();
     split_characters();
-    for (int32_t i = 0; i + 1 < static_cast<int32_t>(symbols_.size()); ++i) push_candidate(i);
+    for (int32_t i = 0; i + 1 < static_cast<int32_t>(symbols_.size()); ++i) append_candidate(i);
+    std::make_heap(heap_.begin(), heap_.end(), later);
     while (!heap_.empty()) {
       std::pop_heap(heap_.begin(), heap_.end(), later);
       const Candidate best = heap_.back();
@@ -122,16 +123,17 @@ class SentencePieceTokenizer::Merger {
     }
   }
 
-  void push_candidate(int32_t left) {
+  // Appends the pair that begins at `left` to the heap's memory if it makes a piece.
+  bool append_candidate(int32_t left) {
     const Symbol& a = at(left);
-    if (a.next < 0) return;
+    if (a.next < 0) return false;
     const Symbol& b = at(a.next);
     const int32_t bytes = a.bytes + b.bytes;
     const int32_t id = tokenizer_.find_piece(text_of(a.begin, bytes));
-    if (id < 0) return;
+    if (id < 0) return false;
     heap_.push_back({tokenizer_.scores_[static_cast<size_t>(id)], left, bytes, id});
-    std::push_heap(heap_.begin(), heap_.end(), later);
     if (tokenizer_.kind(id) == TokenKind::unused) halves_[id] = {a.id, b.id};
+    return true;
   }
 
   void merge(const Candidate& best) {
@@ -144,8 +146,10 @@ class SentencePieceTokenizer::Merger {
     right.bytes = 0;
     left.next = right.next;
     if (left.next >= 0) at(left.next).previous = best.left;
-    if (left.previous >= 0) push_candidate(left.previous);
-    push_candidate(best.left);
+    for (const int32_t begin : {left.previous, best.left}) {
+      if (begin < 0 || !append_candidate(begin)) continue;
+      std::push_heap(heap_.begin(), heap_.end(), later);
+    }
   }
 
   // Unused pieces take part in merging but not in the result: they come apart again as they were
@@ -248,11 +252,7 @@ Status SentencePieceTokenizer::encode_text(std::string_view input,
 
 std::string SentencePieceTokenizer::normalize(std::string_view input) const {
   const bool collapse = space_runs_ == SpaceRuns::collapse;
-  if (collapse) {
-    const size_t first = input.find_first_not_of(' ');
-    if (first == std::string_view::npos) return std::string();
-    input = input.substr(first, input.find_last_not_of(' ') + 1 - first);
-  }
+  if (collapse) input.remove_prefix(std::min(input.find_first_not_of(' '), input.size()));
   std::string out;
   out.reserve(input.size() + input.size() / 2);
   if (space_prefix_ == SpacePrefix::add) out.append(kSpaceMark);
@@ -265,6 +265,8 @@ std::string SentencePieceTokenizer::normalize(std::string_view input) const {
     }
     before = c;
   }
+  // sentencepiece does not tell a space mark of the text from one of its own here.
+  while (collapse && out.ends_with(kSpaceMark)) out.resize(out.size() - kSpaceMark.size());
   return out;
 }
 

@@ -9,6 +9,7 @@ pre-tokeniser "smollm", Digits(individual_digits=True) before ByteLevel, as in t
 tokenizer.json. `--second` adds llama-cpp-python's ids for the strings that differ.
 Written for transformers 5.24.0, tokenizers 0.23.3, gguf 0.19.0.
 """
+
 import argparse
 import collections
 import pathlib
@@ -24,11 +25,15 @@ LICENCES = pathlib.Path("/usr/share/common-licenses")
 def reference(path, pre):
     from tokenizers import pre_tokenizers
     from transformers import AutoTokenizer
+
     backend = AutoTokenizer.from_pretrained(str(path.parent), gguf_file=path.name).backend_tokenizer
     if pre == "smollm":
-        backend.pre_tokenizer = pre_tokenizers.Sequence([
-            pre_tokenizers.Digits(individual_digits=True),
-            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)])
+        backend.pre_tokenizer = pre_tokenizers.Sequence(
+            [
+                pre_tokenizers.Digits(individual_digits=True),
+                pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True),
+            ]
+        )
     return backend
 
 
@@ -56,6 +61,7 @@ def main():
     second = None
     if args.second:
         import llama_cpp
+
         second = llama_cpp.Llama(str(args.gguf), vocab_only=True, verbose=False)
 
     different = collections.Counter()
@@ -71,10 +77,15 @@ def main():
                 if different[flags] <= args.show:
                     print("flags", flags, repr(text), "\n  want", want, "\n  have", have)
                     if second:
-                        other = second.tokenize(text.encode(), add_bos=bool(flags & 1), special=bool(flags & 2))
+                        other = second.tokenize(
+                            text.encode(), add_bos=bool(flags & 1), special=bool(flags & 2)
+                        )
                         print("  llama.cpp", other)
     total = sum(different.values())
-    print(f"{args.gguf.name}: {len(texts)} strings x 3 ways of special tokens, {total} differences", dict(different))
+    print(
+        f"{args.gguf.name}: {len(texts)} strings x 3 ways of special tokens, {total} differences",
+        dict(different),
+    )
     return 1 if total else 0
 
 

@@ -42,7 +42,7 @@ TEST(Utf8, EveryCodePointGoesThereAndBack) {
     std::string utf8;
     append_utf8(value, utf8);
     const Utf8Step step = utf8_step(utf8, 0);
-    ASSERT_EQ(step.state, Utf8State::valid) << value;
+    ASSERT_EQ(step.state, Utf8State::valid) << static_cast<uint32_t>(value);
     ASSERT_EQ(step.value, value);
     ASSERT_EQ(step.bytes, utf8.size());
   }

@@ -89,7 +89,7 @@ std::vector<GoldenCase> read_cases(FileReader& reader) {
     const uint64_t flags = reader.number();
     GoldenCase item{.special = (flags & 1) != 0 ? Special::add : Special::omit,
                     .special_text = (flags & 2) != 0 ? SpecialText::parse : SpecialText::literal,
-                    .text = reader.string(),
+                    .string = reader.number(),
                     .ids = {}};
     const uint64_t ids = reader.number();
     for (uint64_t k = 0; k < ids && reader.ok(); ++k) {

@@ -50,7 +50,7 @@ class VocabularyFile {
 struct GoldenCase {
   Special special;
   SpecialText special_text;
-  std::string_view text;
+  uint64_t string;  // index into the list of strings
   std::vector<int32_t> ids;
 };
 std::vector<GoldenCase> read_cases(FileReader& reader);
