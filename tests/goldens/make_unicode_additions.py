@@ -36,7 +36,9 @@ TAIL = """};
 
 }  // namespace
 
-std::span<const UnicodeAddition> unicode_additions() { return kAdditions; }
+std::span<const UnicodeAddition> unicode_additions() {
+  return kAdditions;
+}
 
 }  // namespace optima::tokenizer
 """
