@@ -16,10 +16,11 @@ void attention(const AttentionArgs& args, int64_t begin, int64_t end, void* scra
 void attention_split(const AttentionArgs& args, int64_t kv_head, int64_t page_begin,
                      int64_t page_end, int64_t split, int64_t splits, float* partial,
                      void* scratch) {
-  const Block block = {args, kv_head, 0, 1, args.heads / args.kv_heads};
+  const Range within = {page_begin * kPageTokens, page_end * kPageTokens};
+  const Block block = {args, kv_head, 0, 1, args.heads / args.kv_heads, within};
   const int64_t stride = args.head_dim + 2;
-  run_split<F32Avx2>(block, {page_begin, page_end}, scratch,
-                     partial + (kv_head * block.group * splits + split) * stride, splits * stride);
+  run_split<F32Avx2>(block, scratch, partial + (kv_head * block.group * splits + split) * stride,
+                     splits * stride);
 }
 
 void attention_merge(const AttentionArgs& args, int64_t head_begin, int64_t head_end,

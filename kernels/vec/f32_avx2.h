@@ -16,6 +16,8 @@ struct F32Avx2 {
   static constexpr int64_t kWidth = 8;
   // Query rows that one pass of a dot-product tile holds in registers.
   static constexpr int kRows = 6;
+  // Vectors of running sums that the registers hold beside the operands.
+  static constexpr int kSums = 12;
 
   static inline Reg zero() { return _mm256_setzero_ps(); }
   static inline Reg set1(float value) { return _mm256_set1_ps(value); }

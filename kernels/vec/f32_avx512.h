@@ -18,6 +18,7 @@ struct F32Avx512 {
   using Reg = __m512;
   static constexpr int64_t kWidth = 16;
   static constexpr int kRows = 12;
+  static constexpr int kSums = 24;
 
   static inline Reg zero() { return _mm512_setzero_ps(); }
   static inline Reg set1(float value) { return _mm512_set1_ps(value); }

@@ -11,11 +11,12 @@
 namespace optima::kernels {
 namespace {
 
-// Rows is the height of the dot-product tile: what the registers hold, or what a test wants.
-template <int Rows>
+// Rows and Sums size the dot-product tiles: what the registers hold, or what a test wants.
+template <int Rows, int Sums = Rows>
 struct F32Plain {
   static constexpr int64_t kWidth = 16;
   static constexpr int kRows = Rows;
+  static constexpr int kSums = Sums;
   typedef float Quad __attribute__((vector_size(16)));
   typedef uint32_t Bits __attribute__((vector_size(16)));
   typedef uint16_t Halves __attribute__((vector_size(8)));

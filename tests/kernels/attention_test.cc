@@ -30,15 +30,16 @@ float tolerance(const AttentionShape& shape) {
 }
 
 // The sixteen-lane code with the tile height of AVX-512, run everywhere.
-using Sim512 = F32Plain<12>;
+using Sim512 = F32Plain<12, 24>;
 constexpr AttentionKernel kSim512 = {run_attention<Sim512>, work_bytes};
 
 void sim512_split(const AttentionArgs& args, int64_t kv_head, int64_t page_begin, int64_t page_end,
                   int64_t split, int64_t splits, float* partial, void* scratch) {
-  const Block block = {args, kv_head, 0, 1, args.heads / args.kv_heads};
+  const Range within = {page_begin * kPageTokens, page_end * kPageTokens};
+  const Block block = {args, kv_head, 0, 1, args.heads / args.kv_heads, within};
   const int64_t stride = args.head_dim + 2;
-  run_split<Sim512>(block, {page_begin, page_end}, scratch,
-                    partial + (kv_head * block.group * splits + split) * stride, splits * stride);
+  run_split<Sim512>(block, scratch, partial + (kv_head * block.group * splits + split) * stride,
+                    splits * stride);
 }
 
 void sim512_merge(const AttentionArgs& args, int64_t head_begin, int64_t head_end, int64_t splits,

@@ -1,0 +1,283 @@
+// The inner loops of the paged attention: logits of a few rows against one page, the running
+// softmax, and the weighted sum of values. attention_cpu.inl.h walks the pages and calls them.
+//
+// Everything is in an unnamed namespace, so each instruction set has its own copy.
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kernels/attention/attention.h"
+#include "kernels/vec/math.inl.h"
+
+namespace optima::kernels {
+namespace {
+
+constexpr int64_t kTilePages = 4;
+constexpr int64_t kTileTokens = kTilePages * 16;
+constexpr int64_t kLineBytes = 64;
+constexpr float kMinusInfinity = -__builtin_inff();
+
+constexpr int64_t smaller(int64_t a, int64_t b) {
+  return a < b ? a : b;
+}
+constexpr int64_t larger(int64_t a, int64_t b) {
+  return a > b ? a : b;
+}
+constexpr int64_t round_up_16(int64_t n) {
+  return (n + 15) / 16 * 16;
+}
+
+// Positions [begin, end).
+struct Range {
+  int64_t begin;
+  int64_t end;
+};
+
+// The thread's working memory: one allocation, cut into arrays. Row counts are padded to whole
+// vectors.
+struct Work {
+  float* q;           // row tiles of R rows, each [head_dim][R], scaled
+  float* sums;        // [rows][sums_stride]: weighted values so far
+  float* weights;     // [rows][kTileTokens]: logits, then weights of the tile at hand
+  float* max;         // [rows] largest logit so far
+  float* total;       // [rows] sum of weights so far
+  float* correction;  // [rows] what the new maximum makes of the old sums
+  float* tile_total;  // [rows] sum of the weights of the tile at hand
+  float* ones;        // [rows]
+  float* k;           // [kTilePages][head_dim][16]
+  float* v;           // [kTileTokens][head_dim]
+  int64_t sums_stride;
+};
+
+int64_t work_floats(int64_t rows, int64_t head_dim) {
+  return rows * head_dim + rows * round_up_16(head_dim) + rows * kTileTokens +
+         5 * round_up_16(rows) + 2 * kTileTokens * head_dim;
+}
+
+size_t work_bytes(int64_t heads, int64_t kv_heads, int64_t head_dim) {
+  const int64_t rows = kQueryBlock * (heads / kv_heads);
+  return static_cast<size_t>(work_floats(rows, head_dim)) * sizeof(float) + 64;
+}
+
+Work cut_work(void* scratch, int64_t rows, int64_t head_dim) {
+  const uintptr_t address = (reinterpret_cast<uintptr_t>(scratch) + 63) / 64 * 64;
+  float* next = reinterpret_cast<float*>(address);
+  const auto take = [&next](int64_t count) {
+    float* array = next;
+    next += count;
+    return array;
+  };
+  Work work;
+  work.sums_stride = round_up_16(head_dim);
+  work.k = take(kTileTokens * head_dim);
+  work.v = take(kTileTokens * head_dim);
+  work.sums = take(rows * work.sums_stride);
+  work.weights = take(rows * kTileTokens);
+  work.max = take(round_up_16(rows));
+  work.total = take(round_up_16(rows));
+  work.correction = take(round_up_16(rows));
+  work.tile_total = take(round_up_16(rows));
+  work.ones = take(round_up_16(rows));
+  work.q = take(rows * head_dim);
+  return work;
+}
+
+template <int N>
+struct RowCount {
+  static constexpr int value = N;
+};
+
+// Calls body(first row, RowCount<n>) for tiles that cover [begin, end), tallest first.
+template <typename V, typename Body>
+inline void each_row_tile(int64_t begin, int64_t end, const Body& body) {
+  int64_t row = begin;
+  for (; end - row >= V::kRows; row += V::kRows) body(row, RowCount<V::kRows>());
+  const auto one = [&](auto count) {
+    if constexpr (count.value < V::kRows) {
+      if (end - row >= count.value) {
+        body(row, count);
+        row += count.value;
+      }
+    }
+  };
+  one(RowCount<8>());
+  one(RowCount<4>());
+  one(RowCount<3>());
+  one(RowCount<2>());
+  one(RowCount<1>());
+}
+
+// The smallest power of two, at most 8, that makes `target` sums or more out of `sums`.
+constexpr int spread(int sums, int target) {
+  int factor = 1;
+  while (factor < 8 && sums * factor < target) factor *= 2;
+  return factor;
+}
+
+// The largest power of two, at most 8, of columns for which `rows` rows stay within `sums` sums.
+constexpr int wide_columns(int rows, int sums) {
+  int columns = 8;
+  while (columns > 1 && rows * columns > sums) columns /= 2;
+  return columns;
+}
+
+// Logits of R rows for the 16 tokens of a page: out[r][t] = Σ_d q[d][r] k[d][t].
+//
+// Meanwhile Lines cache lines per step in d are asked for, from `ahead` on: every line needs its
+// own request, and a burst of them would fill the queue of the core.
+template <typename V, int R, int Lines, typename Element>
+inline void score_page(const Element* k, const float* q, int64_t head_dim, float* out,
+                       const char* ahead) {
+  constexpr int kVectors = static_cast<int>(16 / V::kWidth);
+  // Few rows are too few independent sums to hide the latency of the additions: split them by d.
+  constexpr int kTarget = V::kSums < 8 ? V::kSums : 8;
+  constexpr int kUnroll = spread(R * kVectors, kTarget);
+  typename V::Reg acc[kUnroll][R][kVectors];
+  for (auto& part : acc) {
+    for (auto& row : part) {
+      for (auto& sum : row) sum = V::zero();
+    }
+  }
+  for (int64_t d = 0; d < head_dim; d += kUnroll) {
+#pragma GCC unroll 8
+    for (int u = 0; u < kUnroll; ++u) {
+      for (int line = 0; line < Lines; ++line) {
+        __builtin_prefetch(ahead + ((d + u) * Lines + line) * kLineBytes, 0, 3);
+      }
+      typename V::Reg key[kVectors];
+#pragma GCC unroll 2
+      for (int j = 0; j < kVectors; ++j) key[j] = V::load(k + (d + u) * 16 + j * V::kWidth);
+#pragma GCC unroll 12
+      for (int r = 0; r < R; ++r) {
+        const typename V::Reg query = V::set1(q[(d + u) * R + r]);
+#pragma GCC unroll 2
+        for (int j = 0; j < kVectors; ++j) acc[u][r][j] = V::fma(query, key[j], acc[u][r][j]);
+      }
+    }
+  }
+#pragma GCC unroll 12
+  for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 2
+    for (int j = 0; j < kVectors; ++j) {
+      typename V::Reg sum = acc[0][r][j];
+#pragma GCC unroll 8
+      for (int u = 1; u < kUnroll; ++u) sum = V::add(sum, acc[u][r][j]);
+      V::store(out + r * kTileTokens + j * V::kWidth, sum);
+    }
+  }
+}
+
+// Turns the logits of one row, positions [0, width) of the tile, into weights. Only those in
+// `seen` count.
+template <typename V>
+inline void weigh_row(const Work& work, int64_t row, int64_t width, Range seen, float softcap) {
+  using Reg = typename V::Reg;
+  float* weights = work.weights + row * kTileTokens;
+  const bool masked = seen.begin > 0 || seen.end < width;
+  Reg largest = V::set1(kMinusInfinity);
+  for (int64_t t = 0; t < width; t += V::kWidth) {
+    Reg logit = V::load(weights + t);
+    if (softcap > 0) {
+      logit = V::mul(V::set1(softcap), vec_tanh<V>(V::div(logit, V::set1(softcap))));
+    }
+    if (masked) logit = V::keep_range(logit, t, seen.begin, seen.end);
+    V::store(weights + t, logit);
+    largest = V::max(largest, logit);
+  }
+  const float old_max = work.max[row];
+  const float tile_max = V::largest(largest);
+  const float new_max = tile_max > old_max ? tile_max : old_max;
+  // While nothing is seen the maximum is -inf, and (-inf) - (-inf) would be NaN.
+  const float offset = new_max == kMinusInfinity ? 0.0f : new_max;
+  Reg total = V::zero();
+  for (int64_t t = 0; t < width; t += V::kWidth) {
+    const Reg weight = vec_exp<V>(V::sub(V::load(weights + t), V::set1(offset)));
+    V::store(weights + t, weight);
+    total = V::add(total, weight);
+  }
+  work.max[row] = new_max;
+  work.correction[row] = old_max - offset;
+  work.tile_total[row] = V::sum(total);
+}
+
+// correction = exp(old maximum - new maximum), total = total * correction + the tile's.
+template <typename V>
+void correct_totals(const Work& work, int64_t rows) {
+  for (int64_t row = 0; row < rows; row += V::kWidth) {
+    const typename V::Reg correction = vec_exp<V>(V::load(work.correction + row));
+    V::store(work.correction + row, correction);
+    V::store(work.total + row,
+             V::fma(V::load(work.total + row), correction, V::load(work.tile_total + row)));
+  }
+}
+
+// Operands of the second product for R rows: sums[r][c] = sums[r][c] * correction[r] +
+// Σ_t weights[r][t] v[t][c].
+template <typename Element>
+struct ValueTile {
+  const Element* v;
+  int64_t head_dim;
+  const float* weights;
+  int64_t tokens;
+  float* sums;
+  int64_t sums_stride;
+  const float* correction;
+};
+
+// Columns [column, column + C vectors); with lanes > 0 only that many of the one vector.
+template <typename V, int R, int C, typename Element>
+inline void add_columns(const ValueTile<Element>& tile, int64_t column, int64_t lanes) {
+  typename V::Reg acc[R][C];
+#pragma GCC unroll 12
+  for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 8
+    for (int c = 0; c < C; ++c) {
+      acc[r][c] = V::mul(V::load(tile.sums + r * tile.sums_stride + column + c * V::kWidth),
+                         V::set1(tile.correction[r]));
+    }
+  }
+  for (int64_t t = 0; t < tile.tokens; ++t) {
+    const Element* v = tile.v + t * tile.head_dim + column;
+    typename V::Reg value[C];
+#pragma GCC unroll 8
+    for (int c = 0; c < C; ++c) {
+      value[c] = lanes > 0 ? V::load_n(v, lanes) : V::load(v + c * V::kWidth);
+    }
+#pragma GCC unroll 12
+    for (int r = 0; r < R; ++r) {
+      const typename V::Reg weight = V::set1(tile.weights[r * kTileTokens + t]);
+#pragma GCC unroll 8
+      for (int c = 0; c < C; ++c) acc[r][c] = V::fma(weight, value[c], acc[r][c]);
+    }
+  }
+#pragma GCC unroll 12
+  for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 8
+    for (int c = 0; c < C; ++c) {
+      V::store(tile.sums + r * tile.sums_stride + column + c * V::kWidth, acc[r][c]);
+    }
+  }
+}
+
+template <typename V, int R, typename Element>
+inline void add_values(const ValueTile<Element>& tile) {
+  constexpr int kWide = wide_columns(R, V::kSums);
+  int64_t column = 0;
+  const auto step = [&](auto count) {
+    constexpr int64_t kSpan = count.value * V::kWidth;
+    if constexpr (count.value <= kWide) {
+      for (; tile.head_dim - column >= kSpan; column += kSpan) {
+        add_columns<V, R, count.value>(tile, column, /*lanes=*/0);
+      }
+    }
+  };
+  step(RowCount<8>());
+  step(RowCount<4>());
+  step(RowCount<2>());
+  step(RowCount<1>());
+  if (column < tile.head_dim) add_columns<V, R, 1>(tile, column, tile.head_dim - column);
+}
+
+}  // namespace
+}  // namespace optima::kernels
