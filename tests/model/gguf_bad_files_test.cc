@@ -72,11 +72,8 @@ std::vector<BadFile> bad_headers() {
   };
 }
 
-std::vector<BadFile> bad_metadata() {
+std::vector<BadFile> bad_keys_and_values() {
   const Code format = Code::format;
-  const auto array = [](uint32_t type, uint64_t count) {
-    return one_key().str("k").put<uint32_t>(kArray).put(type).put(count);
-  };
   return {
       {"key_length", one_key().put(kHuge).data(64).bytes(), format, {"metadata key", "truncated"}},
       {"key_empty", one_key().key<uint32_t>("", kUint32, 1).data(8).bytes(), format, {"is empty"}},
@@ -114,6 +111,15 @@ std::vector<BadFile> bad_metadata() {
        format,
        {"'k'", "9223372036854775808", "limit of 9223372036854775807"}},
       {"bool_7", one_key().key<uint8_t>("k", kBool, 7).bytes(), format, {"'k'", "bool", "is 7"}},
+  };
+}
+
+std::vector<BadFile> bad_arrays() {
+  const Code format = Code::format;
+  const auto array = [](uint32_t type, uint64_t count) {
+    return one_key().str("k").put<uint32_t>(kArray).put(type).put(count);
+  };
+  return {
       {"bool_array_7",
        array(kBool, 2).put<uint8_t>(1).put<uint8_t>(7).bytes(),
        format,
@@ -133,6 +139,12 @@ std::vector<BadFile> bad_metadata() {
        array(kString, 2).str("a").put(kHuge).bytes(),
        format,
        {"'k'", "item 1", "truncated"}},
+  };
+}
+
+std::vector<BadFile> bad_known_keys() {
+  const Code format = Code::format;
+  return {
       {"alignment_0",
        one_key().key<uint32_t>("general.alignment", kUint32, 0).bytes(),
        format,
@@ -176,17 +188,9 @@ std::vector<BadFile> bad_metadata() {
   };
 }
 
-std::vector<BadFile> bad_tensors() {
+std::vector<BadFile> bad_tensor_infos() {
   const Code format = Code::format;
   const std::string long_name(65, 'n');
-  const auto two = [](uint64_t second_offset) {
-    return GgufBytes()
-        .header(2, 0)
-        .tensor("a", {16}, 0, 0)
-        .tensor("b", {16}, 0, second_offset)
-        .data(256)
-        .bytes();
-  };
   return {
       {"name_empty",
        one_tensor().tensor("", {1}, 0, 0).data(64).bytes(),
@@ -238,6 +242,20 @@ std::vector<BadFile> bad_tensors() {
        one_tensor().tensor("a", {48}, 2, 0).data(64).bytes(),
        format,
        {"'a'", "48", "32 values", "Q4_0"}},
+  };
+}
+
+std::vector<BadFile> bad_tensor_places() {
+  const Code format = Code::format;
+  const auto two = [](uint64_t second_offset) {
+    return GgufBytes()
+        .header(2, 0)
+        .tensor("a", {16}, 0, 0)
+        .tensor("b", {16}, 0, second_offset)
+        .data(256)
+        .bytes();
+  };
+  return {
       {"offset_misaligned",
        one_tensor().tensor("a", {1}, 0, 16).data(64).bytes(),
        format,
@@ -283,8 +301,14 @@ std::string case_name(const testing::TestParamInfo<BadFile>& info) {
   return info.param.name;
 }
 INSTANTIATE_TEST_SUITE_P(Headers, GgufBadFile, testing::ValuesIn(bad_headers()), case_name);
-INSTANTIATE_TEST_SUITE_P(Metadata, GgufBadFile, testing::ValuesIn(bad_metadata()), case_name);
-INSTANTIATE_TEST_SUITE_P(Tensors, GgufBadFile, testing::ValuesIn(bad_tensors()), case_name);
+INSTANTIATE_TEST_SUITE_P(KeysAndValues, GgufBadFile, testing::ValuesIn(bad_keys_and_values()),
+                         case_name);
+INSTANTIATE_TEST_SUITE_P(Arrays, GgufBadFile, testing::ValuesIn(bad_arrays()), case_name);
+INSTANTIATE_TEST_SUITE_P(KnownKeys, GgufBadFile, testing::ValuesIn(bad_known_keys()), case_name);
+INSTANTIATE_TEST_SUITE_P(TensorInfos, GgufBadFile, testing::ValuesIn(bad_tensor_infos()),
+                         case_name);
+INSTANTIATE_TEST_SUITE_P(TensorPlaces, GgufBadFile, testing::ValuesIn(bad_tensor_places()),
+                         case_name);
 
 TEST(GgufBadFiles, TheSameTableIsGoodWithoutTheFault) {
   const MemoryModel empty(GgufBytes().header(0, 0).bytes());
