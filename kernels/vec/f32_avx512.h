@@ -5,11 +5,15 @@
 
 // gcc 12 takes the deliberately undefined operands inside its own intrinsics for a mistake
 // (https://gcc.gnu.org/bugzilla/show_bug.cgi?id=105593).
+#if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wuninitialized"
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #include <immintrin.h>
 #pragma GCC diagnostic pop
+#else
+#include <immintrin.h>
+#endif
 
 namespace optima::kernels {
 namespace {

@@ -14,9 +14,9 @@
 #include <bit>
 #include <cerrno>
 #include <chrono>
-#include <cstdio>
 #include <fstream>
 #include <sstream>
+#include <string>
 
 #include "base/cpu_quota.h"
 
@@ -129,6 +129,7 @@ struct ThreadPool::State {
     State* state;
     int index;
     pthread_t handle;
+    std::string name;  // made beforehand: the thread itself must not allocate
   };
 
   int threads = 1;
@@ -170,9 +171,7 @@ struct ThreadPool::State {
 
   static void* enter(void* argument) {
     const Worker& worker = *static_cast<Worker*>(argument);
-    char name[16];
-    std::snprintf(name, sizeof name, "optima-%d", worker.index);
-    pthread_setname_np(pthread_self(), name);
+    pthread_setname_np(pthread_self(), worker.name.c_str());
     if (worker.state->priority > 0) {
       // On Linux the nice value belongs to the thread; raising it is always allowed.
       const int nice_now = getpriority(PRIO_PROCESS, 0);
@@ -220,7 +219,9 @@ Result<std::unique_ptr<ThreadPool>> ThreadPool::create(const ThreadPoolOptions& 
   state->threads = team_size(options);
   if (state->threads > usable_threads()) state->spin = Clock::duration::zero();
   state->priority = options.priority;
-  for (int i = 1; i < state->threads; ++i) state->workers.push_back({state.get(), i, {}});
+  for (int i = 1; i < state->threads; ++i) {
+    state->workers.push_back({state.get(), i, {}, "optima-" + std::to_string(i)});
+  }
   if (const int error = state->start(options.affinity); error != 0) {
     const auto have = static_cast<int64_t>(state->started) + 1;
     const std::string text = "thread pool: thread " + std::to_string(have + 1) + " of " +
