@@ -44,6 +44,13 @@ struct TileAvx2 {
     return _mm256_set1_epi32(word);
   }
 
+  // Hides the value from the compiler, which would otherwise rearrange the sums of a block into a
+  // tree that needs five times the registers there are.
+  static __m256i in_order(__m256i value) {
+    __asm__("" : "+x"(value));
+    return value;
+  }
+
   // acc += codes[first, last) of the tile times the activations.
   template <int C>
   static void multiply(const TileBlock& tile, const int8_t* const q[C], int first, int last,
@@ -55,8 +62,8 @@ struct TileAvx2 {
 #pragma GCC unroll 4
       for (int c = 0; c < C; ++c) {
         const __m256i a = broadcast4(q[c] + 4 * j);
-        acc[c][0] = _mm256_add_epi16(acc[c][0], _mm256_maddubs_epi16(w0, a));
-        acc[c][1] = _mm256_add_epi16(acc[c][1], _mm256_maddubs_epi16(w1, a));
+        acc[c][0] = in_order(_mm256_add_epi16(acc[c][0], _mm256_maddubs_epi16(w0, a)));
+        acc[c][1] = in_order(_mm256_add_epi16(acc[c][1], _mm256_maddubs_epi16(w1, a)));
       }
     }
   }
@@ -66,14 +73,16 @@ struct TileAvx2 {
   }
 
   template <TileTraits Traits, int C>
-  static void add_block(const TileBlock& tile, Column (&x)[C], __m256i offset,
+  static void add_block(const TileArgs& args, const Column (&x)[C], int64_t b, __m256i offset,
                         __m256 (&sum)[C][2]) {
+    constexpr int kSums = 32 / Traits.sub;
+    const TileBlock& tile = args.tile[b];
     const int8_t* q[C];
-    for (int c = 0; c < C; ++c) q[c] = x[c].q;
+    for (int c = 0; c < C; ++c) q[c] = x[c].q + b * kActivationBlock;
     __m256i dot[C][2];
     if constexpr (Traits.sub == 32) {
       for (int c = 0; c < C; ++c) {
-        const __m256i start = _mm256_mullo_epi16(broadcast4(x[c].pairs), offset);
+        const __m256i start = _mm256_mullo_epi16(broadcast4(x[c].pairs + 2 * b), offset);
         dot[c][0] = Traits.planes ? _mm256_setzero_si256() : start;
         dot[c][1] = start;
       }
@@ -87,7 +96,8 @@ struct TileAvx2 {
       __m256i half[C][2];
       for (int h = 0; h < 2; ++h) {
         for (int c = 0; c < C; ++c) {
-          half[c][0] = half[c][1] = _mm256_mullo_epi16(broadcast4(x[c].pairs + 2 * h), offset);
+          half[c][0] = half[c][1] =
+              _mm256_mullo_epi16(broadcast4(x[c].pairs + 4 * b + 2 * h), offset);
         }
         multiply<C>(tile, q, 4 * h, 4 * h + 4, half);
         for (int r = 0; r < 2; ++r) {
@@ -101,7 +111,7 @@ struct TileAvx2 {
       }
     }
     for (int c = 0; c < C; ++c) {
-      const __m256 scale = _mm256_broadcast_ss(x[c].scale);
+      const __m256 scale = _mm256_broadcast_ss(x[c].scale + b);
       if constexpr (Traits.planes) {
         const __m256 step = _mm256_mul_ps(_mm256_load_ps(tile.d[0]), scale);
         sum[c][0] = scaled(_mm256_add_epi32(dot[c][0], dot[c][1]), step, sum[c][0]);
@@ -111,34 +121,26 @@ struct TileAvx2 {
         const __m256 step = _mm256_mul_ps(_mm256_load_ps(tile.d[0] + 8 * r), scale);
         sum[c][r] = scaled(dot[c][r], step, sum[c][r]);
         if constexpr (Traits.has_min) {
-          for (int h = 0; h < (Traits.sub == 16 ? 2 : 1); ++h) {
+          for (int h = 0; h < kSums; ++h) {
             sum[c][r] = _mm256_fmadd_ps(_mm256_load_ps(tile.c[h] + 8 * r),
-                                        _mm256_broadcast_ss(x[c].sum_x + h), sum[c][r]);
+                                        _mm256_broadcast_ss(x[c].sum_x + kSums * b + h), sum[c][r]);
           }
         }
       }
     }
   }
 
-  template <TileTraits Traits, int C>
-  static void store(const TileArgs& args, const __m256 (&sum)[C][2]) {
-    constexpr int kVectors = Traits.planes ? 1 : 2;
-    for (int c = 0; c < C; ++c) {
-      float* out = args.out + (args.m + c) * args.out_stride;
-      float copy[kPanelRows];
-      float* to = args.rows == 8 * kVectors ? out : copy;
-      for (int r = 0; r < kVectors; ++r) {
-        __m256 value = sum[c][r];
-        if (args.accumulate != 0 && to == out) {
-          value = _mm256_add_ps(value, _mm256_loadu_ps(out + 8 * r));
-        }
-        _mm256_storeu_ps(to + 8 * r, value);
-      }
-      if (to == out) continue;
-      for (int i = 0; i < args.rows; ++i) {
-        out[i] = args.accumulate != 0 ? out[i] + copy[i] : copy[i];
-      }
+  // The first `count` lanes of one vector of results, all of them where count >= 8.
+  static void store(float* out, __m256 value, int count, int accumulate) {
+    if (count >= 8) {
+      if (accumulate != 0) value = _mm256_add_ps(value, _mm256_loadu_ps(out));
+      _mm256_storeu_ps(out, value);
+      return;
     }
+    const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    const __m256i mask = _mm256_cmpgt_epi32(_mm256_set1_epi32(count), lane);
+    if (accumulate != 0) value = _mm256_add_ps(value, _mm256_maskload_ps(out, mask));
+    _mm256_maskstore_ps(out, mask, value);
   }
 
   template <TileTraits Traits, int C>
@@ -149,17 +151,13 @@ struct TileAvx2 {
     for (int c = 0; c < C; ++c) sum[c][0] = sum[c][1] = _mm256_setzero_ps();
     const __m256i offset =
         _mm256_set1_epi16(static_cast<int16_t>(Traits.planes ? -args.offset / 16 : -args.offset));
-    constexpr int kSums = 32 / Traits.sub;
-    for (int64_t b = 0; b < args.blocks; ++b) {
-      add_block<Traits, C>(args.tile[b], x, offset, sum);
-      for (int c = 0; c < C; ++c) {
-        x[c].q += kActivationBlock;
-        x[c].scale += 1;
-        x[c].sum_x += kSums;
-        x[c].pairs += 2 * kSums;
-      }
+    for (int64_t b = 0; b < args.blocks; ++b) add_block<Traits, C>(args, x, b, offset, sum);
+#pragma GCC unroll 4
+    for (int c = 0; c < C; ++c) {
+      float* out = args.out + (args.m + c) * args.out_stride;
+      store(out, sum[c][0], args.rows, args.accumulate);
+      if (!Traits.planes) store(out + 8, sum[c][1], args.rows - 8, args.accumulate);
     }
-    store<Traits, C>(args, sum);
   }
 
   template <TileTraits Traits>
