@@ -192,7 +192,7 @@ Result<Value> get_slice(Runtime& runtime, const Value& value, const SliceBounds&
 Result<Value> get_path(Runtime& runtime, const Value& value, const Value& path) {
   if (!path.is(Kind::string)) return get_item(runtime, value, path);
   Value item = value;
-  for (const std::string_view part : split_at(path.text(), ".", -1)) {
+  for (const std::string_view part : split_at(path.text(), ".", {})) {
     const bool is_number =
         !part.empty() && part.size() < 18 && part.find_first_not_of("0123456789") == part.npos;
     Value key = Value::integer(is_number ? std::stoll(std::string(part)) : 0);

@@ -35,7 +35,7 @@ Result<Value> key_of(Runtime& runtime, const Value& item, const KeyRule& rule) {
 Result<Value> sort_key_of(Runtime& runtime, const Value& item, const KeyRule& rule) {
   if (!rule.path.is(Kind::string)) return key_of(runtime, item, rule);
   std::vector<Value> keys;
-  for (const std::string_view part : split_at(rule.path.text(), ",", -1)) {
+  for (const std::string_view part : split_at(rule.path.text(), ",", {})) {
     OPTIMA_ASSIGN(const Value path, runtime.string(std::string(part)));
     OPTIMA_ASSIGN(Value key, key_of(runtime, item, {path, rule.ignores_case}));
     keys.push_back(std::move(key));

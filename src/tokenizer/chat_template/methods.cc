@@ -47,9 +47,15 @@ bool is_given(const Value& value) {
 
 // --- strings ---
 
+// What a piece of a split text costs as a value of its own.
+constexpr int64_t kPieceBytes = sizeof(String) + sizeof(Object) + sizeof(Value);
+
+size_t pieces_max(const Call& call) {
+  return static_cast<size_t>(call.runtime.items_max(kPieceBytes));
+}
+
 Result<Value> pieces_value(const Call& call, const std::vector<std::string_view>& pieces) {
-  OPTIMA_TRY(call.runtime.allow_items(static_cast<int64_t>(pieces.size()),
-                                      sizeof(String) + sizeof(Object) + sizeof(Value)));
+  OPTIMA_TRY(call.runtime.allow_items(static_cast<int64_t>(pieces.size()), kPieceBytes));
   std::vector<Value> items;
   for (const std::string_view piece : pieces) {
     items.push_back(call.runtime.heap.string(std::string(piece)));
@@ -76,15 +82,27 @@ Result<SplitArguments> split_arguments(const Call& call) {
   if (!split.bound[1].is(Kind::missing)) {
     OPTIMA_ASSIGN(split.count_max, to_index(call.runtime, split.bound[1], call.name));
   }
-  // Each piece costs far more than the byte that separates it: ask before cutting.
-  OPTIMA_TRY(call.runtime.allow_items(static_cast<int64_t>(call.text().size() / 16)));
   return split;
 }
 
 Result<Value> string_split(const Call& call) {
   OPTIMA_ASSIGN(const SplitArguments split, split_arguments(call));
-  if (!split.has_separator) return pieces_value(call, split_space(call.text(), split.count_max));
-  return pieces_value(call, split_at(call.text(), split.separator, split.count_max));
+  const SplitLimits limits{split.count_max, pieces_max(call)};
+  if (!split.has_separator) return pieces_value(call, split_space(call.text(), limits));
+  return pieces_value(call, split_at(call.text(), split.separator, limits));
+}
+
+// The last word of a text that does not end in white space.
+std::string_view last_word(std::string_view text) {
+  const char* const end = text.data() + text.size();
+  size_t at = text.size();
+  while (at > 0) {
+    size_t start = at - 1;
+    while (start > 0 && (static_cast<unsigned char>(text[start]) & 0xC0) == 0x80) --start;
+    if (is_space(decode_utf8(text, start).value)) break;
+    at = start;
+  }
+  return {text.data() + at, static_cast<size_t>(end - text.data()) - at};
 }
 
 Result<Value> string_rsplit(const Call& call) {
@@ -92,25 +110,19 @@ Result<Value> string_rsplit(const Call& call) {
   std::vector<std::string_view> pieces;
   std::string_view rest = call.text();
   if (!split.has_separator) rest = strip(rest, Side::right);
-  while (split.count_max < 0 || static_cast<int64_t>(pieces.size()) < split.count_max) {
-    size_t at = 0;
-    size_t next = 0;
+  const size_t most = pieces_max(call);
+  while ((split.count_max < 0 || static_cast<int64_t>(pieces.size()) < split.count_max) &&
+         pieces.size() <= most) {
     if (split.has_separator) {
-      at = rest.rfind(split.separator);
+      const size_t at = rest.rfind(split.separator);
       if (at == std::string_view::npos) break;
-      next = at + split.separator.size();
+      pieces.push_back(rest.substr(at + split.separator.size()));
+      rest = rest.substr(0, at);
     } else {
-      const std::vector<std::string_view> words = split_space(rest, -1);
-      if (words.size() < 2) {
-        rest = strip(rest, Side::both);
-        break;
-      }
-      next = static_cast<size_t>(words.back().data() - rest.data());
-      at = strip(rest.substr(0, next), Side::right).size();
-      OPTIMA_TRY(call.runtime.tick_bytes(rest.size()));
+      if (rest.empty()) break;
+      pieces.push_back(last_word(rest));
+      rest = strip(rest.substr(0, rest.size() - pieces.back().size()), Side::right);
     }
-    pieces.push_back(rest.substr(next));
-    rest = rest.substr(0, at);
   }
   if (split.has_separator || !rest.empty()) pieces.push_back(rest);
   std::reverse(pieces.begin(), pieces.end());
@@ -223,9 +235,8 @@ Result<Value> string_count(const Call& call) {
 Result<Value> string_splitlines(const Call& call) {
   OPTIMA_ASSIGN(const auto bound, call.bind_to({"keepends"}, 0));
   OPTIMA_TRY(call.runtime.tick_bytes(call.text().size()));
-  OPTIMA_TRY(call.runtime.allow_items(static_cast<int64_t>(call.text().size() / 16)));
   const LineEnds ends = is_true(bound[0]) ? LineEnds::keep : LineEnds::drop;
-  return pieces_value(call, split_lines(call.text(), ends));
+  return pieces_value(call, split_lines(call.text(), ends, pieces_max(call)));
 }
 
 // isdigit, isalpha, isspace…: every character has the property, and there is one.

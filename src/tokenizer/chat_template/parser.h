@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <vector>
 
 #include "tokenizer/chat_template/ast.h"
@@ -42,6 +43,7 @@ class Parser {
   // parser_expression.cc
   ExpressionPtr make(ExpressionKind kind, uint32_t at) const;
   Result<ExpressionPtr> finish(ExpressionPtr node) const;  // checks the height of the tree
+  Status too_high() const;
   Result<ExpressionPtr> expression();
   Result<ExpressionPtr> binary(int precedence);
   Result<ExpressionPtr> operand(int precedence);
@@ -60,7 +62,12 @@ class Parser {
   Result<ExpressionPtr> subscript(ExpressionPtr object);
   Result<ExpressionPtr> subscript_part(ExpressionPtr& object, uint32_t at);
   Status arguments(Expression& call);
-  Status argument(Expression& call);
+  struct ArgumentOrder {  // of the arguments of a call so far
+    Passing last = Passing::positional;
+    bool has_list = false;
+    std::unordered_set<std::string> names;
+  };
+  Status argument(Expression& call, ArgumentOrder& order);
 
   // parser_statement.cc
   Status body(Body& out, std::initializer_list<std::string_view> ends);

@@ -70,10 +70,12 @@ Result<ExpressionPtr> Parser::finish(ExpressionPtr node) const {
   for (const ExpressionPtr& part : node->parts) {
     if (part != nullptr) node->height = std::max(node->height, part->height + 1);
   }
-  if (node->height > kHeightMax) {
-    return fail(now(), text("an expression nested deeper than ", kHeightMax));
-  }
+  if (node->height > kHeightMax) return too_high();
   return node;
+}
+
+Status Parser::too_high() const {
+  return fail(now(), text("an expression nested deeper than ", kHeightMax));
 }
 
 Result<ExpressionPtr> Parser::expression() {
@@ -118,9 +120,10 @@ Result<ExpressionPtr> Parser::binary(int precedence) {
       left = std::move(node);
       is_open = true;
     }
+    left->height = std::max({left->height, left->parts[0]->height + 1, right->height + 1});
     left->operators.push_back(found->op);
     left->parts.push_back(std::move(right));
-    OPTIMA_ASSIGN(left, finish(std::move(left)));
+    if (left->height > kHeightMax) return too_high();
   }
   --depth_;
   return left;
@@ -396,8 +399,9 @@ Result<ExpressionPtr> Parser::subscript_part(ExpressionPtr& object, uint32_t at)
 
 Status Parser::arguments(Expression& call) {
   OPTIMA_TRY(expect_symbol("("));
+  ArgumentOrder order;
   while (!is_symbol(")")) {
-    OPTIMA_TRY(argument(call));
+    OPTIMA_TRY(argument(call, order));
     if (is_symbol(")")) break;
     OPTIMA_TRY(expect_symbol(","));
   }
@@ -405,30 +409,26 @@ Status Parser::arguments(Expression& call) {
   return {};
 }
 
-Status Parser::argument(Expression& call) {
-  const auto has = [&](Passing passing) {
-    return std::any_of(call.marks.begin(), call.marks.end(),
-                       [&](const ArgumentMark& mark) { return mark.passing == passing; });
-  };
+Status Parser::argument(Expression& call, ArgumentOrder& order) {
   const Token& first = now();
   ArgumentMark mark;
-  bool is_allowed = !has(Passing::spread_dict);
+  bool is_allowed = order.last != Passing::spread_dict;
   if (skip_symbol("*")) {
     mark.passing = Passing::spread_list;
-    is_allowed = is_allowed && !has(Passing::spread_list);
+    is_allowed = is_allowed && !order.has_list;
+    order.has_list = true;
   } else if (skip_symbol("**")) {
     mark.passing = Passing::spread_dict;
   } else if (now().kind == TokenKind::name && ahead().kind == TokenKind::symbol &&
              ahead().text == "=") {
     mark = {Passing::named, take().text};
     take();
-    for (const ArgumentMark& other : call.marks) {
-      is_allowed = is_allowed && !(other.passing == Passing::named && other.name == mark.name);
-    }
+    is_allowed = order.names.insert(mark.name).second && is_allowed;
   } else {
-    is_allowed = is_allowed && !has(Passing::named) && !has(Passing::spread_list);
+    is_allowed = is_allowed && order.names.empty() && !order.has_list;
   }
   if (!is_allowed) return fail(first, "arguments of a call in the wrong order, or a name twice");
+  order.last = mark.passing;
   OPTIMA_ASSIGN(ExpressionPtr part, expression());
   call.parts.push_back(std::move(part));
   call.marks.push_back(std::move(mark));

@@ -237,6 +237,7 @@ Status Parser::parse_macro(Statement& node) {
   node.symbol = program_.symbol(node.text);
   OPTIMA_TRY(expect_symbol("("));
   macros_.push_back(&node);
+  std::unordered_set<std::string> names;
   while (!is_symbol(")")) {
     if (!node.parameters.empty()) OPTIMA_TRY(expect_symbol(","));
     const Token& token = now();
@@ -248,8 +249,8 @@ Status Parser::parse_macro(Statement& node) {
     } else if (!node.parameters.empty() && node.parameters.back().otherwise != nullptr) {
       return fail(token, "a parameter without default after one with");
     }
-    for (const Parameter& other : node.parameters) {
-      if (other.name == parameter.name) return fail(token, "a parameter's name appears twice");
+    if (!names.insert(parameter.name).second) {
+      return fail(token, "a parameter's name appears twice");
     }
     node.parameters.push_back(std::move(parameter));
   }

@@ -71,7 +71,7 @@ Status Runtime::allow_text(int64_t bytes) {
 }
 
 Status Runtime::allow_items(int64_t count, int64_t bytes_each) {
-  const int64_t limit = std::max<int64_t>(heap.bytes_max() - heap.bytes(), 0) / bytes_each;
+  const int64_t limit = items_max(bytes_each);
   if (count > limit) {
     return fail(text("a list of ", count, " items; the limit is ", limit),
                 {.wanted = count, .limit = limit});

@@ -2,6 +2,7 @@
 // that messages name. Operations that may run long or make much report their cost here first.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <initializer_list>
 #include <string>
@@ -39,6 +40,10 @@ class Runtime {
   // To be asked before making a text of so many bytes, or so many items, in one go.
   Status allow_text(int64_t bytes);
   Status allow_items(int64_t count, int64_t bytes_each = sizeof(Value));
+  // How many items allow_items would let pass.
+  int64_t items_max(int64_t bytes_each) const {
+    return std::max<int64_t>(heap.bytes_max() - heap.bytes(), 0) / bytes_each;
+  }
 
   // A string value; an error when it is too long.
   Result<Value> string(std::string text);

@@ -180,10 +180,10 @@ bool is_digit(uint32_t code_point) {
   return utf8proc_category(static_cast<utf8proc_int32_t>(code_point)) == UTF8PROC_CATEGORY_ND;
 }
 
-std::vector<std::string_view> split_lines(std::string_view text, LineEnds ends) {
+std::vector<std::string_view> split_lines(std::string_view text, LineEnds ends, size_t pieces_max) {
   std::vector<std::string_view> lines;
   size_t start = 0;
-  for (size_t at = 0; at < text.size();) {
+  for (size_t at = 0; at < text.size() && lines.size() <= pieces_max;) {
     const CodePoint point = first_of(text.substr(at));
     size_t next = at + point.byte_count;
     if (is_line_end(point.value)) {
@@ -197,11 +197,11 @@ std::vector<std::string_view> split_lines(std::string_view text, LineEnds ends) 
   return lines;
 }
 
-std::vector<std::string_view> split_space(std::string_view text, int64_t count_max) {
+std::vector<std::string_view> split_space(std::string_view text, const SplitLimits& limits) {
   std::vector<std::string_view> pieces;
   text = strip(text, Side::left);
-  while (!text.empty()) {
-    if (count_max >= 0 && static_cast<int64_t>(pieces.size()) == count_max) {
+  while (!text.empty() && pieces.size() <= limits.pieces_max) {
+    if (limits.cuts_max >= 0 && static_cast<int64_t>(pieces.size()) == limits.cuts_max) {
       pieces.push_back(text);
       break;
     }
@@ -218,9 +218,13 @@ std::vector<std::string_view> split_space(std::string_view text, int64_t count_m
 }
 
 std::vector<std::string_view> split_at(std::string_view text, std::string_view separator,
-                                       int64_t count_max) {
+                                       const SplitLimits& limits) {
   std::vector<std::string_view> pieces;
-  while (count_max < 0 || static_cast<int64_t>(pieces.size()) < count_max) {
+  const auto may_cut = [&] {
+    const auto count = static_cast<int64_t>(pieces.size());
+    return (limits.cuts_max < 0 || count < limits.cuts_max) && pieces.size() <= limits.pieces_max;
+  };
+  while (may_cut()) {
     const size_t at = text.find(separator);
     if (at == std::string_view::npos) break;
     pieces.push_back(text.substr(0, at));

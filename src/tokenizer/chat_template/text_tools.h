@@ -29,12 +29,17 @@ bool is_all_lower(std::string_view text);
 bool is_letter(uint32_t code_point);
 bool is_digit(uint32_t code_point);
 
+// Splitting stops when there are more than `pieces_max` pieces: the caller then refuses the result.
 enum class LineEnds : uint8_t { drop, keep };
-std::vector<std::string_view> split_lines(std::string_view text, LineEnds ends);
-// At most `count_max` cuts, from the left; a negative number = no limit.
-std::vector<std::string_view> split_space(std::string_view text, int64_t count_max);
+std::vector<std::string_view> split_lines(std::string_view text, LineEnds ends,
+                                          size_t pieces_max = SIZE_MAX);
+struct SplitLimits {
+  int64_t cuts_max = -1;  // from the left; a negative number = no limit
+  size_t pieces_max = SIZE_MAX;
+};
+std::vector<std::string_view> split_space(std::string_view text, const SplitLimits& limits);
 std::vector<std::string_view> split_at(std::string_view text, std::string_view separator,
-                                       int64_t count_max);
+                                       const SplitLimits& limits);
 
 std::string escape_html(std::string_view text);
 
