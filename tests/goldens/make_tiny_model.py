@@ -357,7 +357,7 @@ def make(spec: Spec, vocabulary):
     }
     (OUT / f"{spec.name}.json").write_text(json.dumps(golden, ensure_ascii=False, indent=1) + "\n")
     print(spec.name, path.stat().st_size, "bytes; prompt", len(prompt), "margin", round(margin, 3),
-          "std", round(float(logits.std()), 2), "int8", round(int8_difference, 3), "in batch", batch,
+          "std", round(float(logits.std()), 2), "int8", round(int8_difference, 3), "batch", batch,
           "sensitivity", check_sensitivity(spec, vocabulary, path, ids, logits))
     assert path.stat().st_size <= 400_000
     assert (OUT / f"{spec.name}.logits").stat().st_size <= 200_000
