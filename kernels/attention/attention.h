@@ -16,29 +16,32 @@ inline constexpr int64_t kPageTokens = 16;
 
 enum class KvType : int32_t { f16 = 0, f32 = 1 };
 
-inline int64_t kv_element_bytes(KvType type) { return type == KvType::f32 ? 4 : 2; }
+inline int64_t kv_element_bytes(KvType type) {
+  return type == KvType::f32 ? 4 : 2;
+}
 // Bytes of one (layer, kv head) slot: K then V.
 inline int64_t kv_slot_bytes(KvType type, int64_t head_dim) {
   return 2 * kPageTokens * head_dim * kv_element_bytes(type);
 }
 
 struct AttentionArgs {
-  const float* q;            // [tokens, heads, head_dim], row stride q_stride floats
+  const float* q;  // [tokens, heads, head_dim], row stride q_stride floats
   int64_t q_stride;
-  float* out;                // [tokens, heads, head_dim], row stride out_stride floats
+  float* out;  // [tokens, heads, head_dim], row stride out_stride floats
   int64_t out_stride;
-  unsigned char* const* pages;   // page p of the sequence (null below the window), indexed from page 0
-  int64_t slot_offset;       // bytes from the page's start to the slot of kv head 0 of this layer
-  int64_t slot_stride;       // bytes between the slots of neighbouring kv heads
+  unsigned char* const*
+      pages;            // page p of the sequence (null below the window), indexed from page 0
+  int64_t slot_offset;  // bytes from the page's start to the slot of kv head 0 of this layer
+  int64_t slot_stride;  // bytes between the slots of neighbouring kv heads
   KvType kv_type;
-  int64_t tokens;            // query tokens; token i has position first_position + i
+  int64_t tokens;  // query tokens; token i has position first_position + i
   int64_t first_position;
-  int64_t heads;             // query heads; kv head of query head h is h / (heads / kv_heads)
+  int64_t heads;  // query heads; kv head of query head h is h / (heads / kv_heads)
   int64_t kv_heads;
   int64_t head_dim;
-  int64_t window;            // a query at p sees positions > p - window; 0 = all positions <= p
-  float scale;               // applied to q·k
-  float softcap;             // logit = softcap * tanh(logit / softcap); 0 = none
+  int64_t window;  // a query at p sees positions > p - window; 0 = all positions <= p
+  float scale;     // applied to q·k
+  float softcap;   // logit = softcap * tanh(logit / softcap); 0 = none
 };
 
 // Computes work items [begin, end) of attention_items(args); items do not share outputs, so threads

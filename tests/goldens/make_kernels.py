@@ -86,7 +86,8 @@ def f16():
 
 def attention(name, tokens, first, heads, kv_heads, dim, window=0, softcap=0.0):
     length = first + tokens
-    q, k, v = floats(tokens, heads, dim), halves(length, kv_heads, dim), halves(length, kv_heads, dim)
+    q = floats(tokens, heads, dim)
+    k, v = halves(length, kv_heads, dim), halves(length, kv_heads, dim)
     scale = np.float64(np.float32(1 / np.sqrt(np.float32(dim))))
     out = np.zeros((tokens, heads, dim))
     for head in range(heads):
