@@ -63,7 +63,7 @@ typedef int32_t optima_status;
 #define OPTIMA_E_ARG (-1) /* An argument is wrong: NULL, out of range, not a live handle. */
 #define OPTIMA_E_STATE (-2) /* The object is not in a state that allows the call. */
 #define OPTIMA_E_IO (-3) /* Reading failed, or a file is missing. */
-#define OPTIMA_E_FORMAT (-4) /* A file, template or JSON text is malformed. */
+#define OPTIMA_E_FORMAT (-4) /* A file is malformed. */
 /* Host memory or the engine's limit is exhausted; the error has the numbers. */
 #define OPTIMA_E_OOM_HOST (-5)
 #define OPTIMA_E_OOM_DEVICE (-6) /* Device memory is exhausted. */
@@ -87,7 +87,9 @@ typedef int32_t optima_finish;
 #define OPTIMA_FINISH_LENGTH 3 /* max_tokens were generated. */
 #define OPTIMA_FINISH_CONTEXT 4 /* The context is full. */
 #define OPTIMA_FINISH_HOST 5 /* The callback returned OPTIMA_STOP. */
-#define OPTIMA_FINISH_CANCELLED 6 /* Cancelled: the session is as before the request. */
+/* Cancelled: by the callback, then the session is as before the request; or by a cancel object
+ * or optima_request_cancel, then it keeps the tokens so far. */
+#define OPTIMA_FINISH_CANCELLED 6
 #define OPTIMA_FINISH_DEADLINE 7 /* deadline_ms passed. */
 #define OPTIMA_FINISH_ERROR 8 /* It failed; the status says why. */
 
@@ -845,8 +847,8 @@ OPTIMA_MT_SAFE OPTIMA_API optima_status optima_model_detokenize(
     optima_buffer** out, optima_error** err) OPTIMA_NOEXCEPT;
 
 /* Writes a conversation as a prompt, by the chat template. Read with optima_buffer_text, destroy
- * with optima_buffer_destroy. FORMAT (with line and column) for bad JSON or a bad template.
- * Since 1.0. */
+ * with optima_buffer_destroy. ARG for bad JSON or a bad template (with line and column),
+ * UNSUPPORTED when the file has no template. Since 1.0. */
 OPTIMA_MT_SAFE OPTIMA_API optima_status optima_model_render(
     const optima_model* model, const optima_chat_desc* desc, optima_buffer** out,
     optima_error** err) OPTIMA_NOEXCEPT;
@@ -890,8 +892,8 @@ OPTIMA_MT_SAFE OPTIMA_API optima_status optima_submit(
     optima_session* session, const optima_request_desc* desc, optima_request** out,
     optima_error** err) OPTIMA_NOEXCEPT;
 
-/* Ends the request and rolls the session back; latched, one atomic store. Its done event still
- * comes. Since 1.0. */
+/* Ends the request; latched, one atomic store. The session keeps the tokens so far. The done
+ * event still comes. Since 1.0. */
 OPTIMA_MT_SIGNAL OPTIMA_API optima_status optima_request_cancel(
     const optima_request* request) OPTIMA_NOEXCEPT;
 

@@ -89,13 +89,17 @@ TEST(HostTest, EveryAllocationMayFail) {
     const Engine engine = make_engine(counting.options());
     ASSERT_EQ(run_once(engine), OPTIMA_OK);
   }
+  int failures = 0;
   for (int64_t n = 0; n < counting.calls; ++n) {
     HostHeap heap;
     heap.fail_at = n;
     const Engine engine = make_engine(heap.options());
-    EXPECT_EQ(run_once(engine), OPTIMA_E_OOM_HOST) << "allocation " << n;
+    const optima_status status = run_once(engine);  // A smaller block may do instead.
+    EXPECT_TRUE(status == OPTIMA_E_OOM_HOST || status == OPTIMA_OK) << "allocation " << n;
+    failures += status == OPTIMA_E_OOM_HOST;
     EXPECT_EQ(run_once(engine), OPTIMA_OK) << "the engine is usable after allocation " << n;
   }
+  EXPECT_GT(failures, 0);
 }
 
 TEST(HostTest, MemoryLimit) {
@@ -127,6 +131,8 @@ TEST(HostTest, MemoryQueryFollowsTheModel) {
   EXPECT_GE(full.used_bytes, full.kv_bytes + full.activation_bytes);
   session.reset();
   model.reset();
+  // The driving thread lets go of the finished request's session a moment after the call.
+  for (int i = 0; i < 1000 && query().used_bytes != 0; ++i) usleep(1000);
   EXPECT_EQ(query().used_bytes, 0);
 }
 

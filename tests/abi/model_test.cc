@@ -115,7 +115,7 @@ TEST_F(ModelTest, BadSources) {
   EXPECT_EQ(missing.status, OPTIMA_E_IO);
   EXPECT_NE(missing.message().find("/nowhere/model.gguf"), std::string::npos);
   EXPECT_EQ(path("").status, OPTIMA_E_ARG);
-  EXPECT_EQ(open_memory("").status, OPTIMA_E_FORMAT);
+  EXPECT_EQ(open_memory("").status, OPTIMA_E_ARG);
   EXPECT_EQ(open_memory("GGUF").status, OPTIMA_E_FORMAT);
   const std::string bytes = read_file(tiny_path(kFile));
   EXPECT_EQ(open_memory(bytes.substr(0, bytes.size() / 2)).status, OPTIMA_E_FORMAT);
@@ -321,10 +321,10 @@ TEST_F(ModelTest, ChatTemplate) {
   ASSERT_EQ(render(text).status, OPTIMA_OK);
   EXPECT_EQ(text, "<user>hi");
   desc.messages_json = "[{";
-  EXPECT_EQ(render(text).status, OPTIMA_E_FORMAT);
+  EXPECT_EQ(render(text).status, OPTIMA_E_ARG);
   desc.messages_json = "[]";
   desc.template_source = "{% if %}";
-  EXPECT_EQ(render(text).status, OPTIMA_E_FORMAT);
+  EXPECT_EQ(render(text).status, OPTIMA_E_ARG);
   desc.template_source = nullptr;
   EXPECT_EQ(render(text).status, OPTIMA_E_ARG) << "NULL with OPTIMA_NTS";
 }

@@ -11,7 +11,7 @@ problems = []
 bodies = {}
 for path in sorted((root / "src/abi").glob("*.cc")):
     text = path.read_text()
-    for match in re.finditer(r"^[\w: *<>]*?\b(optima_\w+)\(([^;{}]*?)\)\s*(noexcept)?\s*\{$(.*?)^\}",
+    for match in re.finditer(r"^(?=\S)[\w: *<>]*?\b(optima_\w+)\(([^;{}]*?)\)\s*(noexcept)?\s*\{$(.*?)^\}",
                              text, re.M | re.S):
         name, _, noexcept, body = match.groups()
         if name in bodies:
