@@ -29,8 +29,8 @@ struct AttentionArgs {
   int64_t q_stride;
   float* out;  // [tokens, heads, head_dim], row stride out_stride floats
   int64_t out_stride;
-  unsigned char* const*
-      pages;            // page p of the sequence (null below the window), indexed from page 0
+  // Page p of the sequence, from page 0 on; null for pages below the window, which are not read.
+  unsigned char* const* pages;
   int64_t slot_offset;  // bytes from the page's start to the slot of kv head 0 of this layer
   int64_t slot_stride;  // bytes between the slots of neighbouring kv heads
   KvType kv_type;
