@@ -96,7 +96,7 @@ static int answer(optima_model* model, optima_session* session, const char* ques
 }
 
 int main(int argc, char** argv) {
-  const char* question = argc > 2 ? argv[2] : "What is the capital of France?";
+  const char* question = argc > 2 ? argv[2] : "Why is the sky blue?";
   optima_engine* engine = NULL;
   optima_model* model = NULL;
   optima_session* session = NULL;

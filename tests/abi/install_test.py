@@ -85,6 +85,7 @@ def main():
     parser.add_argument("--compiler", default="cc")
     parser.add_argument("--model", type=pathlib.Path, required=True)
     args = parser.parse_args()
+    args.source, args.model = args.source.resolve(), args.model.resolve()
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         prefix = installed_prefix(args, folder)
