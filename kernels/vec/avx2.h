@@ -151,8 +151,8 @@ struct Avx2 {
     if constexpr (N == 8) return _mm256_loadu_ps(p);
     if constexpr (N == 4) return _mm256_zextps128_ps256(_mm_loadu_ps(p));
     if constexpr (N == 2) {
-      const __m128d two = _mm_load_sd(reinterpret_cast<const double*>(p));
-      return _mm256_zextps128_ps256(_mm_castpd_ps(two));
+      const __m128i two = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(p));
+      return _mm256_zextps128_ps256(_mm_castsi128_ps(two));
     }
     return _mm256_zextps128_ps256(_mm_load_ss(p));
   }
