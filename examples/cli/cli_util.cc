@@ -8,13 +8,14 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <utility>
 
 namespace cli {
 
-void check(optima_status status, optima_error* error) {
-  const Error owned(error);
+void check(optima_status status, optima_error*& error) {
+  const Error owned(std::exchange(error, nullptr));
   if (status == OPTIMA_OK) return;
-  std::string message = optima_error_message(error);
+  std::string message = optima_error_message(owned.get());
   if (message.empty()) message = "the call failed";
   throw Failure(message + " [" + optima_status_name(status) + "]");
 }
@@ -43,8 +44,8 @@ std::string read_file(const std::string& path) {
   return read_all(file.get(), path);
 }
 
-std::string given_or_stdin(const CLI::Option& option, const std::string& text) {
-  return option.count() > 0 ? text : read_file("-");
+std::string given_or_stdin(const std::optional<std::string>& text) {
+  return text ? *text : read_file("-");
 }
 
 void write_out(std::string_view bytes) {
@@ -72,10 +73,13 @@ void Progress::clear() {
   width_ = 0;
 }
 
-void add_model_options(CLI::App& command, ModelArgs& args) {
-  command.add_option("MODEL", args.path, "GGUF file")->required();
-  command.add_option("-t,--threads", args.threads, "threads that compute (0 = what is allowed)")
-      ->check(CLI::Range(0, 4096));
+void add_model_options(Command& command, ModelArgs& args) {
+  command.required("MODEL", args.path, "GGUF file");
+  add_threads_option(command, args.threads);
+}
+
+void add_threads_option(Command& command, int32_t& threads) {
+  command.number("-t,--threads", threads, {0, 4096}, "threads that compute (0 = what is allowed)");
 }
 
 Engine make_engine(int threads) {
@@ -102,6 +106,14 @@ LoadedModel open_model(const ModelArgs& args, optima_content content) {
   optima_error* error = nullptr;
   check(optima_model_get_info(loaded.model.get(), &loaded.info, &error), error);
   return loaded;
+}
+
+void add_context_option(Command& command, SessionArgs& args) {
+  command.number("-c,--context", args.context_tokens, kNotNegative, "context (0 = the model's)");
+}
+
+void add_reference_option(Command& command, SessionArgs& args) {
+  command.flag("--reference", args.reference, "plain fp32 arithmetic (slow)");
 }
 
 Session make_session(const LoadedModel& loaded, const SessionArgs& args) {

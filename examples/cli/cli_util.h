@@ -2,17 +2,18 @@
 // byte for byte, progress for people, and the options that every command has.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdint>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "optima/optima.h"
+#include "options.h"
 
 namespace cli {
 
@@ -46,8 +47,9 @@ using Buffer = std::unique_ptr<optima_buffer, Destroyer<optima_buffer_destroy>>;
 using Cancel = std::unique_ptr<optima_cancel, Destroyer<optima_cancel_destroy>>;
 using Error = std::unique_ptr<optima_error, Destroyer<optima_error_destroy>>;
 
-// Takes the error; throws Failure with its message unless the status is a success.
-void check(optima_status status, optima_error* error);
+// Takes the error; throws Failure with its message unless the status is a success. A reference, so
+// that check(call(&error), error) sees what the call wrote.
+void check(optima_status status, optima_error*& error);
 
 // A struct of the ABI, zeroed but for its size.
 template <class T>
@@ -69,7 +71,7 @@ Handle make(Fn fn, Arguments... arguments) {
 // Bytes of a file, or of stdin for "-".
 std::string read_file(const std::string& path);
 // `text` when the option was given, else stdin.
-std::string given_or_stdin(const CLI::Option& option, const std::string& text);
+std::string given_or_stdin(const std::optional<std::string>& text);
 void write_out(std::string_view bytes);
 // One line, also for text that is not valid UTF-8.
 void write_json(const Json& value);
@@ -103,9 +105,10 @@ class Stopwatch {
 // The options that every command with a model has.
 struct ModelArgs {
   std::string path;
-  int threads = 0;
+  int32_t threads = 0;
 };
-void add_model_options(CLI::App& command, ModelArgs& args);
+void add_model_options(Command& command, ModelArgs& args);
+void add_threads_option(Command& command, int32_t& threads);
 
 struct LoadedModel {
   Engine engine;
@@ -121,6 +124,8 @@ struct SessionArgs {
   int64_t context_tokens = 0;
   bool reference = false;
 };
+void add_context_option(Command& command, SessionArgs& args);
+void add_reference_option(Command& command, SessionArgs& args);
 Session make_session(const LoadedModel& loaded, const SessionArgs& args);
 
 std::vector<int32_t> tokenize(const optima_model* model, std::string_view text, uint32_t flags);

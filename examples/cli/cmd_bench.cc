@@ -23,7 +23,7 @@ struct Args {
   int64_t prompt = 512;
   int64_t tokens = 128;
   int64_t depth = 0;
-  int repetitions = 3;
+  int32_t repetitions = 3;
   bool no_roofs = false;
   bool json = false;
 };
@@ -208,22 +208,19 @@ void bench(const Args& args) {
 
 }  // namespace
 
-void add_bench(CLI::App& program) {
+void add_bench(Program& program) {
   const auto args = std::make_shared<Args>();
-  CLI::App& command = *program.add_subcommand(
+  Command command = program.command(
       "bench", "Speed of a model beside the roofs of the machine; medians of repetitions");
-  const auto at_least_one = CLI::Range(int64_t{1}, int64_t{1} << 30);
   add_model_options(command, args->model);
-  command.add_option("-p,--prompt", args->prompt, "ids of the prompt")->check(at_least_one);
-  command.add_option("-n,--tokens", args->tokens, "decode steps")->check(at_least_one);
-  command.add_option("-r,--repetitions", args->repetitions, "repetitions")
-      ->check(CLI::Range(1, 1000));
-  command.add_option("--depth", args->depth, "ids that the session holds before")
-      ->check(CLI::Range(int64_t{0}, int64_t{1} << 30));
-  command.add_flag("--reference", args->session.reference, "plain fp32 arithmetic (slow)");
-  command.add_flag("--no-roofs", args->no_roofs, "do not measure the machine");
-  command.add_flag("--json", args->json, "print one JSON object");
-  command.callback([args] { bench(*args); });
+  command.number("-p,--prompt", args->prompt, {1, 1 << 30}, "ids of the prompt");
+  command.number("-n,--tokens", args->tokens, {1, 1 << 30}, "decode steps");
+  command.number("-r,--repetitions", args->repetitions, {1, 1000}, "repetitions");
+  command.number("--depth", args->depth, {0, 1 << 30}, "ids that the session holds before");
+  add_reference_option(command, args->session);
+  command.flag("--no-roofs", args->no_roofs, "do not measure the machine");
+  command.flag("--json", args->json, "print one JSON object");
+  command.action([args] { bench(*args); });
 }
 
 }  // namespace cli

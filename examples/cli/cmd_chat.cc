@@ -117,16 +117,14 @@ void chat(const Args& args) {
 
 }  // namespace
 
-void add_chat(CLI::App& program) {
+void add_chat(Program& program) {
   const auto args = std::make_shared<Args>();
-  CLI::App& command =
-      *program.add_subcommand("chat", "A conversation; each line of stdin is a message");
+  Command command = program.command("chat", "A conversation; each line of stdin is a message");
   add_model_options(command, args->model);
   add_generation_options(command, args->generation);
-  command.add_option("-c,--context", args->session.context_tokens, "context (0 = the model's)")
-      ->check(CLI::Range(int64_t{0}, int64_t{1} << 40));
-  command.add_option("--system", args->system, "system message");
-  command.callback([args] { chat(*args); });
+  add_context_option(command, args->session);
+  command.text("--system", args->system, "system message");
+  command.action([args] { chat(*args); });
 }
 
 }  // namespace cli

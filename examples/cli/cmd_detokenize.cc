@@ -1,4 +1,5 @@
 // optima detokenize: token ids in, exactly their bytes out.
+#include <algorithm>
 #include <charconv>
 
 #include "cli_util.h"
@@ -9,8 +10,7 @@ namespace {
 
 struct Args {
   ModelArgs model;
-  std::vector<int32_t> ids;
-  const CLI::Option* ids_option = nullptr;
+  std::optional<std::vector<int32_t>> ids;
   bool show_special = false;
   bool json = false;
 };
@@ -34,8 +34,7 @@ std::vector<int32_t> parse_ids(const std::string& text) {
 }
 
 void detokenize_command(const Args& args) {
-  const std::vector<int32_t> ids =
-      args.ids_option->count() > 0 ? args.ids : parse_ids(read_file("-"));
+  const std::vector<int32_t> ids = args.ids ? *args.ids : parse_ids(read_file("-"));
   const LoadedModel loaded = open_model(args.model, OPTIMA_CONTENT_VOCABULARY);
   const std::string bytes =
       detokenize(loaded.model.get(), ids, args.show_special ? OPTIMA_TEXT_SHOW_SPECIAL : 0);
@@ -48,15 +47,15 @@ void detokenize_command(const Args& args) {
 
 }  // namespace
 
-void add_detokenize(CLI::App& program) {
+void add_detokenize(Program& program) {
   const auto args = std::make_shared<Args>();
-  CLI::App& command = *program.add_subcommand(
-      "detokenize", "Bytes of token ids (decimal, separated by blanks or commas)");
+  Command command =
+      program.command("detokenize", "Bytes of token ids (decimal, separated by blanks or commas)");
   add_model_options(command, args->model);
-  args->ids_option = command.add_option("--ids", args->ids, "the ids (else stdin)")->delimiter(',');
-  command.add_flag("--show-special", args->show_special, "write control tokens as their names");
-  command.add_flag("--json", args->json, "print one JSON object");
-  command.callback([args] { detokenize_command(*args); });
+  command.ids("--ids", args->ids, "the ids (else stdin)");
+  command.flag("--show-special", args->show_special, "write control tokens as their names");
+  command.flag("--json", args->json, "print one JSON object");
+  command.action([args] { detokenize_command(*args); });
 }
 
 }  // namespace cli

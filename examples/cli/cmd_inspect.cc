@@ -1,6 +1,7 @@
 // optima inspect: what a model file holds. A file that this version cannot run (unknown
 // architecture, vocabulary only) is shown all the same, with the reason.
-#include <cstdio>
+#include <charconv>
+#include <cstdlib>
 
 #include "cli_util.h"
 #include "commands.h"
@@ -17,12 +18,22 @@ struct Args {
   bool json = false;
 };
 
+// Most real values of a file are 32 bits wide: 1e-05 rather than 9.999999747378752e-06.
+double shortest(double value) {
+  const auto narrow = static_cast<float>(value);
+  if (static_cast<double>(narrow) != value) return value;
+  char text[32];
+  const auto [end, error] = std::to_chars(text, text + sizeof text - 1, narrow);
+  *end = 0;
+  return error == std::errc() ? std::strtod(text, nullptr) : value;
+}
+
 Json single(const optima_metadata& value) {
   switch (value.kind) {
     case OPTIMA_METADATA_INTEGER:
       return value.integer;
     case OPTIMA_METADATA_REAL:
-      return value.real;
+      return shortest(value.real);
     case OPTIMA_METADATA_BOOLEAN:
       return value.integer != 0;
     case OPTIMA_METADATA_STRING:
@@ -152,13 +163,13 @@ void inspect(const Args& args) {
 
 }  // namespace
 
-void add_inspect(CLI::App& program) {
+void add_inspect(Program& program) {
   const auto args = std::make_shared<Args>();
-  CLI::App& command = *program.add_subcommand("inspect", "Prints what a model file holds");
+  Command command = program.command("inspect", "Prints what a model file holds");
   add_model_options(command, args->model);
-  command.add_flag("--all", args->all, "arrays of metadata in full");
-  command.add_flag("--json", args->json, "print one JSON object");
-  command.callback([args] { inspect(*args); });
+  command.flag("--all", args->all, "arrays of metadata in full");
+  command.flag("--json", args->json, "print one JSON object");
+  command.action([args] { inspect(*args); });
 }
 
 }  // namespace cli

@@ -102,16 +102,15 @@ void perplexity(const Args& args) {
 
 }  // namespace
 
-void add_perplexity(CLI::App& program) {
+void add_perplexity(Program& program) {
   const auto args = std::make_shared<Args>();
-  CLI::App& command = *program.add_subcommand("perplexity", "How well a model predicts a text");
+  Command command = program.command("perplexity", "How well a model predicts a text");
   add_model_options(command, args->model);
-  command.add_option("-f,--file", args->file, "text file (- = stdin)")->required();
-  command.add_option("-c,--context", args->window, "ids in a window")
-      ->check(CLI::Range(int64_t{4}, int64_t{1} << 30));
-  command.add_flag("--reference", args->session.reference, "plain fp32 arithmetic (slow)");
-  command.add_flag("--json", args->json, "print one JSON object");
-  command.callback([args] { perplexity(*args); });
+  command.required("-f,--file", args->file, "text file (- = stdin)");
+  command.number("-c,--context", args->window, {4, 1 << 30}, "ids in a window");
+  add_reference_option(command, args->session);
+  command.flag("--json", args->json, "print one JSON object");
+  command.action([args] { perplexity(*args); });
 }
 
 }  // namespace cli

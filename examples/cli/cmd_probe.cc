@@ -9,7 +9,7 @@ namespace cli {
 namespace {
 
 struct Args {
-  int threads = 0;
+  int32_t threads = 0;
   int64_t read_bytes = 0;
   bool json = false;
 };
@@ -55,16 +55,15 @@ Json roofs_json(const optima_probe_report& report) {
           {"int8_roof_tmac_per_s", report.int8_roof_tmac_per_s}};
 }
 
-void add_probe(CLI::App& program) {
+void add_probe(Program& program) {
   const auto args = std::make_shared<Args>();
-  CLI::App& command = *program.add_subcommand(
-      "probe", "Measures this machine: read bandwidth and int8 rate (a few seconds of full load)");
-  command.add_option("-t,--threads", args->threads, "most threads (0 = what is allowed)")
-      ->check(CLI::Range(0, 4096));
-  command.add_option("--read-bytes", args->read_bytes, "buffer of the read roof (0 = 64 MiB)")
-      ->check(CLI::Range(int64_t{0}, int64_t{1} << 36));
-  command.add_flag("--json", args->json, "print one JSON object");
-  command.callback([args] { probe_command(*args); });
+  Command command = program.command(
+      "probe", "Measures this machine: read bandwidth and int8 rate (seconds of full load)");
+  add_threads_option(command, args->threads);
+  command.number("--read-bytes", args->read_bytes, {0, 1e11},
+                 "buffer of the read roof (0 = 64 MiB)");
+  command.flag("--json", args->json, "print one JSON object");
+  command.action([args] { probe_command(*args); });
 }
 
 }  // namespace cli

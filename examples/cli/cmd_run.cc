@@ -9,14 +9,14 @@ struct Args {
   ModelArgs model;
   SessionArgs session;
   GenerationArgs generation;
-  std::string prompt, system;
-  const CLI::Option* prompt_option = nullptr;
+  std::optional<std::string> prompt;
+  std::string system;
   bool chat = false;
   bool json = false;
 };
 
 std::vector<int32_t> prompt_ids(const optima_model* model, const Args& args) {
-  const std::string text = given_or_stdin(*args.prompt_option, args.prompt);
+  const std::string text = given_or_stdin(args.prompt);
   if (!args.chat) return tokenize(model, text, 0);
   Json messages = Json::array();
   if (!args.system.empty()) messages.push_back({{"role", "system"}, {"content", args.system}});
@@ -48,6 +48,7 @@ Json report(const LoadedModel& loaded, const optima_result* result,
 }
 
 void run(const Args& args) {
+  if (!args.system.empty() && !args.chat) throw Failure("--system needs --chat", kExitUsage);
   const LoadedModel loaded = open_model(args.model, OPTIMA_CONTENT_FULL);
   const std::vector<int32_t> prompt = prompt_ids(loaded.model.get(), args);
   const Session session = make_session(loaded, args.session);
@@ -63,21 +64,19 @@ void run(const Args& args) {
 
 }  // namespace
 
-void add_run(CLI::App& program) {
+void add_run(Program& program) {
   const auto args = std::make_shared<Args>();
-  CLI::App& command = *program.add_subcommand(
-      "run", "Completes a prompt: the file's rule for BOS, special tokens parsed, no template");
+  Command command = program.command(
+      "run", "Completes a prompt: BOS by the file's rule, special tokens parsed, no template");
   add_model_options(command, args->model);
-  args->prompt_option = command.add_option("-p,--prompt", args->prompt, "prompt (else stdin)");
+  command.text("-p,--prompt", args->prompt, "prompt (else stdin)");
   add_generation_options(command, args->generation);
-  command.add_option("-c,--context", args->session.context_tokens, "context (0 = the model's)")
-      ->check(CLI::Range(int64_t{0}, int64_t{1} << 40));
-  CLI::Option* chat =
-      command.add_flag("--chat", args->chat, "the prompt is a user's message: use the template");
-  command.add_option("--system", args->system, "system message")->needs(chat);
-  command.add_flag("--reference", args->session.reference, "plain fp32 arithmetic (slow)");
-  command.add_flag("--json", args->json, "print one JSON object");
-  command.callback([args] { run(*args); });
+  add_context_option(command, args->session);
+  command.flag("--chat", args->chat, "the prompt is a user's message: use the template");
+  command.text("--system", args->system, "system message, with --chat");
+  add_reference_option(command, args->session);
+  command.flag("--json", args->json, "print one JSON object");
+  command.action([args] { run(*args); });
 }
 
 }  // namespace cli

@@ -41,19 +41,17 @@ void render(const Args& args) {
 
 }  // namespace
 
-void add_template(CLI::App& program) {
+void add_template(Program& program) {
   const auto args = std::make_shared<Args>();
-  CLI::App& command =
-      *program.add_subcommand("template", "Prints the prompt that a conversation becomes");
+  Command command = program.command("template", "Prints the prompt that a conversation becomes");
   add_model_options(command, args->model);
-  command.add_option("--messages", args->messages, "JSON array of messages (- = stdin)")
-      ->required();
-  command.add_option("--tools", args->tools, "JSON array of tools");
-  command.add_option("--extra", args->extra, "JSON object of further template variables");
-  command.add_option("--template", args->source, "Jinja source instead of the model's own");
-  command.add_flag("--no-generation-prompt", args->no_generation_prompt,
-                   "do not open the assistant's turn");
-  command.callback([args] { render(*args); });
+  command.required("--messages", args->messages, "JSON array of messages (- = stdin)");
+  command.text("--tools", args->tools, "JSON array of tools");
+  command.text("--extra", args->extra, "JSON object of further template variables");
+  command.text("--template", args->source, "Jinja source instead of the model's own");
+  command.flag("--no-generation-prompt", args->no_generation_prompt,
+               "do not open the assistant's turn");
+  command.action([args] { render(*args); });
 }
 
 }  // namespace cli

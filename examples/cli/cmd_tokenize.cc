@@ -7,8 +7,7 @@ namespace {
 
 struct Args {
   ModelArgs model;
-  std::string prompt;
-  const CLI::Option* prompt_option = nullptr;
+  std::optional<std::string> prompt;
   bool ids_only = false;
   bool json = false;
   bool no_add_special = false;
@@ -42,7 +41,8 @@ void print(const optima_model* model, const std::vector<int32_t>& ids, const Arg
 }
 
 void tokenize_command(const Args& args) {
-  const std::string text = given_or_stdin(*args.prompt_option, args.prompt);
+  if (args.ids_only && args.json) throw Failure("--ids and --json exclude each other", kExitUsage);
+  const std::string text = given_or_stdin(args.prompt);
   const LoadedModel loaded = open_model(args.model, OPTIMA_CONTENT_VOCABULARY);
   uint32_t flags = 0;
   if (args.no_add_special) flags |= OPTIMA_TEXT_NO_ADD_SPECIAL;
@@ -52,19 +52,18 @@ void tokenize_command(const Args& args) {
 
 }  // namespace
 
-void add_tokenize(CLI::App& program) {
+void add_tokenize(Program& program) {
   const auto args = std::make_shared<Args>();
-  CLI::App& command =
-      *program.add_subcommand("tokenize", "Token ids of a text; stdin is taken byte for byte");
+  Command command =
+      program.command("tokenize", "Token ids of a text; stdin is taken byte for byte");
   add_model_options(command, args->model);
-  args->prompt_option = command.add_option("-p,--prompt", args->prompt, "text (else stdin)");
-  CLI::Option* ids =
-      command.add_flag("--ids", args->ids_only, "print the ids in one line, without the tokens");
-  command.add_flag("--json", args->json, "print one JSON object")->excludes(ids);
-  command.add_flag("--no-add-special", args->no_add_special, "no BOS or EOS by the file's rule");
-  command.add_flag("--no-parse-special", args->no_parse_special,
-                   "special tokens written in the text stay characters");
-  command.callback([args] { tokenize_command(*args); });
+  command.text("-p,--prompt", args->prompt, "text (else stdin)");
+  command.flag("--ids", args->ids_only, "print the ids in one line, without the tokens");
+  command.flag("--json", args->json, "print one JSON object");
+  command.flag("--no-add-special", args->no_add_special, "no BOS or EOS by the file's rule");
+  command.flag("--no-parse-special", args->no_parse_special,
+               "special tokens written in the text stay characters");
+  command.action([args] { tokenize_command(*args); });
 }
 
 }  // namespace cli

@@ -7,32 +7,23 @@
 
 namespace cli {
 
-void add_generation_options(CLI::App& command, GenerationArgs& args) {
-  const auto not_negative = CLI::Range(0.0, 1e9);
-  command.add_option("-n,--tokens", args.max_tokens, "most output tokens (0 = until it stops)")
-      ->check(CLI::Range(int64_t{0}, int64_t{1} << 40));
-  command.add_option("--temp", args.temperature, "temperature (0 = greedy)")->check(not_negative);
-  command.add_option("--top-k", args.top_k, "keep the k most probable tokens (0 = all)")
-      ->check(CLI::Range(0, 1 << 30));
-  command.add_option("--top-p", args.top_p, "keep this mass of probability (0 = off)")
-      ->check(CLI::Range(0.0, 1.0));
-  command.add_option("--min-p", args.min_p, "drop below this share of the best one (0 = off)")
-      ->check(CLI::Range(0.0, 1.0));
-  command.add_option("--typical", args.typical_p, "locally typical sampling (0 = off)")
-      ->check(CLI::Range(0.0, 1.0));
-  command
-      .add_option("--repetition-penalty", args.repetition_penalty,
-                  "divides logits of tokens that occurred (0 = off)")
-      ->check(not_negative);
-  command.add_option("--presence-penalty", args.presence_penalty,
-                     "subtracted once for a token that occurred");
-  command.add_option("--frequency-penalty", args.frequency_penalty,
-                     "subtracted for each occurrence");
-  command.add_option("--seed", args.seed, "seed of the random numbers");
-  command.add_option("--stop", args.stops, "a string that ends the output (may be repeated)")
-      ->take_all()
-      ->allow_extra_args(false);
-  command.add_flag("--ignore-eos", args.ignore_eos, "end-of-generation tokens do not end it");
+void add_generation_options(Command& command, GenerationArgs& args) {
+  command.number("-n,--tokens", args.max_tokens, kNotNegative,
+                 "most output tokens (0 = until it stops)");
+  command.number("--temp", args.temperature, kNotNegative, "temperature (0 = greedy)");
+  command.number("--top-k", args.top_k, {0, 1 << 30}, "keep the k most probable tokens (0 = all)");
+  command.number("--top-p", args.top_p, kShare, "keep this mass of probability (0 = off)");
+  command.number("--min-p", args.min_p, kShare, "drop below this share of the best one (0 = off)");
+  command.number("--typical", args.typical_p, kShare, "locally typical sampling (0 = off)");
+  command.number("--repetition-penalty", args.repetition_penalty, kNotNegative,
+                 "divides logits of tokens that occurred (0 = off)");
+  command.number("--presence-penalty", args.presence_penalty, {-100, 100},
+                 "subtracted once for a token that occurred");
+  command.number("--frequency-penalty", args.frequency_penalty, {-100, 100},
+                 "subtracted for each occurrence");
+  command.number("--seed", args.seed, {0, 1.9e19}, "seed of the random numbers");
+  command.texts("--stop", args.stops, "a string that ends the output (may be repeated)");
+  command.flag("--ignore-eos", args.ignore_eos, "end-of-generation tokens do not end it");
 }
 
 namespace {

@@ -17,7 +17,7 @@ struct GenerationArgs {
   std::vector<std::string> stops;
   bool ignore_eos = false;
 };
-void add_generation_options(CLI::App& command, GenerationArgs& args);
+void add_generation_options(Command& command, GenerationArgs& args);
 
 // Where the text of an answer goes while it is made.
 struct Stream {

@@ -16,10 +16,9 @@ int fail(std::string message, int exit_status) {
   return exit_status;
 }
 
-int run_program(int argc, char** argv) {
-  CLI::App program("Runs large language models from GGUF files on this machine.", "optima");
-  program.set_version_flag("--version", std::string("optima ") + optima_version());
-  program.require_subcommand(1);
+void run_program(int argc, char** argv) {
+  cli::Program program("optima", "Runs large language models from GGUF files on this machine.",
+                       std::string("optima ") + optima_version());
   cli::add_run(program);
   cli::add_chat(program);
   cli::add_tokenize(program);
@@ -29,22 +28,17 @@ int run_program(int argc, char** argv) {
   cli::add_perplexity(program);
   cli::add_bench(program);
   cli::add_probe(program);
-  try {
-    program.parse(argc, argv);  // runs the sub-command
-    return 0;
-  } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return program.exit(error);  // --help, --version
-    return fail(std::string(error.what()) + " (see optima --help)", cli::kExitUsage);
-  } catch (const cli::Failure& error) {
-    return fail(error.what(), error.exit_status());
-  }
+  program.run(argc, argv);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   try {
-    return run_program(argc, argv);
+    run_program(argc, argv);
+    return 0;
+  } catch (const cli::Failure& error) {
+    return fail(error.what(), error.exit_status());
   } catch (const std::bad_alloc&) {
     return fail("out of memory", cli::kExitFailure);
   } catch (const std::exception& error) {
