@@ -36,10 +36,15 @@ void expect_error(const std::string& source, const std::string& part,
 }
 
 TEST(ChatTemplateLimits, DeepNestingIsAnError) {
-  constexpr int kDeep = 100'000;
-  for (const char* opening : {"(", "[", "{1:", "x[", "f(", "-", "not ", "1 if 1 else ", "2**("}) {
+  constexpr int kDeep = 20'000;
+  expect_error("{{ " + repeated("(", 100'000) + repeated(")", 100'000) + " }}", "nested deeper");
+  const std::pair<const char*, const char*> pairs[] = {
+      {"(", ")"}, {"[", "]"}, {"{1:", "}"}, {"x[", "]"},          {"x[1:", "]"}, {"f(", ")"},
+      {"-", ""},  {"+", ""},  {"not ", ""}, {"1 if 1 else ", ""}, {"2**(", ")"}, {"1 is eq(", ")"}};
+  for (const auto& [opening, closing] : pairs) {
+    expect_error("{{ " + repeated(opening, kDeep) + "1" + repeated(closing, kDeep) + " }}",
+                 "nested deeper");
     expect_error("{{ " + repeated(opening, kDeep), "");
-    expect_error("{{ " + repeated(opening, kDeep) + "1 }}", "");
   }
   expect_error("{{ x" + repeated(".a", kDeep) + " }}", "nested deeper");
   expect_error("{{ x" + repeated("|upper", kDeep) + " }}", "nested deeper");
@@ -81,7 +86,12 @@ TEST(ChatTemplateLimits, RecursionIsAnError) {
   EXPECT_TRUE(render(counter + "8) }}", limits).ok());
   expect_error(counter + "10) }}", "limit of 10", limits);
   limits.depth_max = 1'000'000;  // cut to what the stack bears
-  expect_error("{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}", "limit of 200", limits);
+  expect_error("{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}", "limit of 128", limits);
+  expect_error(
+      "{% macro f(n) %}{% for i in [1] if f(n) or true %}{% if [f(n)|upper ~ 1][0] is eq 2 %}"
+      "{% filter upper %}{{ f(n) }}{% endfilter %}{% endif %}{% endfor %}{% endmacro %}"
+      "{% set x %}{{ f(1) }}{% endset %}",
+      "deeper", limits);
 }
 
 TEST(ChatTemplateLimits, HugeValuesAreErrors) {

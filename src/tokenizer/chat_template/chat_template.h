@@ -27,7 +27,7 @@ struct ChatTemplateInput {
   std::string_view extra_json;     // an object of further variables, or empty
   GenerationPrompt generation_prompt = GenerationPrompt::add;
   std::string_view bos_token, eos_token;
-  int64_t now_unix_s = 0;          // what strftime_now sees (the core asks no clock of its own)
+  int64_t now_unix_s = 0;  // what strftime_now sees (the core asks no clock of its own)
 };
 
 // Parsed once, rendered any number of times, from any thread.
@@ -36,7 +36,8 @@ class ChatTemplate {
   // Errors name line and column.
   static Result<std::unique_ptr<ChatTemplate>> parse(std::string_view source);
   ~ChatTemplate();
-  Result<std::string> render(const ChatTemplateInput& input, const ChatTemplateLimits& limits) const;
+  Result<std::string> render(const ChatTemplateInput& input,
+                             const ChatTemplateLimits& limits) const;
 
  private:
   struct Program;

@@ -11,6 +11,10 @@
 namespace optima::tokenizer::jinja {
 namespace {
 
+bool is_hexadecimal(char c) {
+  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
+}
+
 // The text of a number without the white space and the underscores that Python allows; empty if
 // an underscore is out of place.
 std::string number_text(std::string_view text) {
@@ -21,8 +25,8 @@ std::string number_text(std::string_view text) {
       out.push_back(text[i]);
       continue;
     }
-    const bool between = i > 0 && i + 1 < text.size() && std::isxdigit(text[i - 1]) != 0 &&
-                         std::isxdigit(text[i + 1]) != 0;
+    const bool between =
+        i > 0 && i + 1 < text.size() && is_hexadecimal(text[i - 1]) && is_hexadecimal(text[i + 1]);
     if (!between) return {};
   }
   if (out.starts_with('+') && out.size() > 1 && out[1] != '-') out.erase(0, 1);

@@ -28,6 +28,9 @@ int digit_value(char c) {
   return 99;
 }
 
+// What the rules of white space depend on; comments and raw marks count as blocks.
+enum class Tag : uint8_t { output, block };
+
 class Lexer {
  public:
   explicit Lexer(std::string_view source) : source_(source) {}
@@ -67,11 +70,11 @@ class Lexer {
   void skip_space() { at_ += leading_space(source_.substr(at_)); }
 
   // Adds the plain text up to `end`, where a tag with that strip mark stands.
-  void push_text(size_t end, char mark, bool is_block) {
+  void push_text(size_t end, char mark, Tag tag) {
     std::string_view plain = source_.substr(at_, end - at_);
     if (mark == '-') {
       plain.remove_suffix(trailing_space(plain));
-    } else if (mark != '+' && is_block) {
+    } else if (mark != '+' && tag == Tag::block) {
       const size_t newline = plain.rfind('\n');
       const bool has_newline = newline != std::string_view::npos;
       const size_t line = has_newline ? newline + 1 : 0;
@@ -91,13 +94,13 @@ class Lexer {
   Status text_and_tag() {
     const size_t tag = next_tag(at_);
     if (tag == source_.size()) {
-      push_text(tag, '+', false);
+      push_text(tag, '+', Tag::output);
       at_ = tag;
       return {};
     }
     const char kind = source_[tag + 1];
     const char mark = mark_at(tag + 2);
-    push_text(tag, mark, kind != '{');
+    push_text(tag, mark, kind == '{' ? Tag::output : Tag::block);
     at_ = tag + (mark != '\0' ? 3 : 2);
     if (kind == '#') return comment(tag);
     if (kind == '%') {
@@ -109,11 +112,11 @@ class Lexer {
   }
 
   // The end of a tag: its closing mark, what it strips, and whether a line starts behind it.
-  void finish_tag(char mark, bool trims_newline) {
+  void finish_tag(char mark, Tag tag) {
     const size_t before = at_;
     if (mark == '-') {
       skip_space();
-    } else if (mark == '\0' && trims_newline && looking_at("\n")) {
+    } else if (mark == '\0' && tag == Tag::block && looking_at("\n")) {
       ++at_;
     }
     line_starting_ = at_ > before && source_[at_ - 1] == '\n';
@@ -125,7 +128,7 @@ class Lexer {
     if (end == std::string_view::npos) return fail(tag, "comment without end");
     const char mark = end > at_ ? mark_at(end - 1) : '\0';
     at_ = end + 2;
-    finish_tag(mark, true);
+    finish_tag(mark, Tag::block);
     return {};
   }
 
@@ -154,9 +157,9 @@ class Lexer {
       const char closing = mark_at(at);
       if (closing != '\0') ++at;
       if (!looking_at("%}", at)) continue;
-      push_text(open, mark, true);
+      push_text(open, mark, Tag::block);
       at_ = at + 2;
-      finish_tag(closing, true);
+      finish_tag(closing, Tag::block);
       return {};
     }
     return fail(tag, "raw block without end");
@@ -194,7 +197,7 @@ class Lexer {
     if (!looking_at(end, start)) return false;
     push(closing == '}' ? TokenKind::output_end : TokenKind::block_end, at_);
     at_ = start + 2;
-    finish_tag(marks_allowed ? mark : '\0', closing == '%');
+    finish_tag(marks_allowed ? mark : '\0', closing == '%' ? Tag::block : Tag::output);
     return true;
   }
 

@@ -57,7 +57,7 @@ class Runtime {
   int32_t nodes = 0;                              // nested evaluations
   int32_t calls = 0;                              // nested calls of macros
   static constexpr int32_t kNodesPerCall = 8;     // nested nodes allowed per unit of depth_max
-  static constexpr int32_t kDepthMax = 200;       // keeps the stack within about half a megabyte
+  static constexpr int32_t kDepthMax = 128;       // keeps the stack within half a megabyte
   static constexpr int32_t kValueDepthMax = 128;  // nesting of lists and dicts that are walked
 
  private:
