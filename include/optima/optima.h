@@ -16,6 +16,7 @@
  *   OPTIMA_MT_PER_OBJECT  one thread at a time for each object;
  *   OPTIMA_MT_SIGNAL      as MT_SAFE, and from signal handlers.
  * The library never prints, exits, installs signal handlers or reads the environment. */
+/* clang-format off */
 #ifndef OPTIMA_OPTIMA_H
 #define OPTIMA_OPTIMA_H
 

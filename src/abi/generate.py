@@ -106,6 +106,7 @@ PROLOGUE = """\
  *   OPTIMA_MT_PER_OBJECT  one thread at a time for each object;
  *   OPTIMA_MT_SIGNAL      as MT_SAFE, and from signal handlers.
  * The library never prints, exits, installs signal handlers or reads the environment. */
+/* clang-format off */
 #ifndef OPTIMA_OPTIMA_H
 #define OPTIMA_OPTIMA_H
 
@@ -381,7 +382,7 @@ def symbols_text(spec):
 def layout_text(spec):
     lines = [f"/* {NOTE}",
              " * Sizes and offsets of every struct on LP64 targets; the compiler checks them. */",
-             '#include "optima/optima.h"', "",
+             "/* clang-format off */", '#include "optima/optima.h"', "",
              "#define SIZE(type, n) _Static_assert(sizeof(type) == (n), #type)",
              "#define AT(type, field, n) _Static_assert(offsetof(type, field) == (n), "
              "#type \".\" #field)", ""]
