@@ -23,7 +23,7 @@ using Clock = std::chrono::steady_clock;
 constexpr int64_t kHugePageBytes = int64_t{2} << 20;
 constexpr int64_t kStepBytes = 512;                   // of the read kernels
 constexpr int64_t kPassBytesMin = int64_t{64} << 20;  // a small buffer is read several times
-constexpr double kSecondsMin = 0.12;                  // of one way of reading
+constexpr double kSecondsMin = 0.12;                  // of one way of measuring
 constexpr int kPassesMin = 3;
 constexpr int64_t kAheadBytes = 4096;  // prefetches may run past the end
 
@@ -154,7 +154,6 @@ Result<ReadRoof> measure_read_roof(int64_t bytes, int threads) {
 
 Result<double> measure_int8_roof(int threads) {
   constexpr int64_t kRounds = 20'000;
-  constexpr int kPasses = 12;
   const auto& kernel = kernels::best(kernels::int8_roof_variants(), kernels::detect_isa()).fn;
   double best = 0;
   for (const int n : thread_counts(threads)) {
@@ -164,7 +163,8 @@ Result<double> measure_int8_roof(int threads) {
       sums[static_cast<size_t>(thread) * 16] += kernel.run(kRounds);
     };
     const double macs = static_cast<double>(kernel.macs_per_round()) * kRounds * n;
-    for (int i = 0; i < kPasses; ++i) {
+    const Clock::time_point first = Clock::now();
+    for (int i = 0; i < kPassesMin || seconds_since(first) < kSecondsMin; ++i) {
       const Clock::time_point start = Clock::now();
       pool->run(pass);
       best = std::max(best, macs / seconds_since(start) * 1e-12);
