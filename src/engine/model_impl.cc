@@ -29,6 +29,7 @@ Result<std::shared_ptr<ModelImpl>> ModelImpl::load(std::shared_ptr<Engine> engin
   out->chat_template_ = chat_template.value_or("");
 
   if (options.content == LoadContent::full) {
+    out->file_->prefetch();
     OPTIMA_ASSIGN(out->decoder_, model::build_decoder(*out->file_));
     if (out->tokenizer_->size() > out->decoder_->config.vocabulary)
       return Status(Code::format,

@@ -137,8 +137,10 @@ TEST_P(Logits, MixedBatch) {
     rows[s].resize(spec.logits_positions.size() * vocabulary);
     spec.logits_out = rows[s].data();
     spec.logits_capacity = static_cast<int64_t>(rows[s].size());
-    if (s == 2)  // Joins when the others decode.
-      for (int turn = 0; turn < 4; ++turn) EXPECT_TRUE(must(engine->step()));
+    // The third joins when the others decode.
+    for (int turn = 0; s == 2 && turn < 4; ++turn) {
+      EXPECT_TRUE(must(engine->step()));
+    }
     requests.push_back(must(engine->submit(sessions[s], std::move(spec))));
   }
   while (must(engine->step())) {
@@ -183,11 +185,11 @@ INSTANTIATE_TEST_SUITE_P(Models, Logits,
                                          Case{"llama-q4_0", ComputePath::fast, 1e-2, 0},
                                          Case{"gemma3-f32", ComputePath::fast, 1e-3, 0},
                                          Case{"gemma3-f16", ComputePath::fast, 1e-3, 0}),
-                         [](const testing::TestParamInfo<Case>& info) {
-                           std::string name = info.param.name;
+                         [](const auto& parameter) {
+                           std::string name = parameter.param.name;
                            std::replace(name.begin(), name.end(), '-', '_');
-                           return name +
-                                  (info.param.path == ComputePath::fast ? "_fast" : "_reference");
+                           return name + (parameter.param.path == ComputePath::fast ? "_fast"
+                                                                                    : "_reference");
                          });
 
 }  // namespace

@@ -75,7 +75,7 @@ TEST(Architecture, SizesThatContradictAreNamed) {
   expect(with_u32(bytes, "llama.feed_forward_length", 7), Code::format, "has shape");
   expect(with_u32(bytes, "llama.attention.head_count", 0), Code::format, "head_count");
   expect(with_u32(bytes, "llama.block_count", 4000000000u), Code::format, "block_count");
-  expect(with_u32(bytes, "llama.embedding_length", 4), Code::format, "");
+  expect(with_u32(bytes, "llama.embedding_length", 4), Code::unsupported, "head size");
   expect(with(bytes, "llama.context_length", "llama.context_lengzz"), Code::format,
          "'llama.context_length' is missing");
 }
