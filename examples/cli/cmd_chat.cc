@@ -104,7 +104,11 @@ void chat(const Args& args) {
     messages.push_back({{"role", "user"}, {"content", *line}});
     try {
       const std::string text = answer(loaded, session.get(), args, messages);
-      messages.push_back({{"role", "assistant"}, {"content", text}});
+      if (text.empty() && stop_wanted.load()) {
+        messages.erase(messages.end() - 1);  // It was stopped before it was read.
+      } else {
+        messages.push_back({{"role", "assistant"}, {"content", text}});
+      }
     } catch (const Failure& failure) {
       // A person can shorten the message and go on; a script must notice.
       if (!interactive) throw;
