@@ -232,7 +232,7 @@ def print_table(medians, ratios):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("model", type=pathlib.Path)
-    parser.add_argument("--optima", type=pathlib.Path, 
+    parser.add_argument("--optima", type=pathlib.Path,
                         default=FOLDER.parents[1] / "build/release/bin/optima")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--repeat", type=int, default=3, help="repetitions inside a round")

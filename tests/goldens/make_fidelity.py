@@ -11,9 +11,9 @@ are kept:
   perplexity  of a text that every Debian machine has: windows of 512 ids, the first id of a window
               replaced by BOS where the model adds one, predictions of the second half scored.
   published   the same on the ids of the published figure, which are kept with it where they differ:
-              transformers builds the tokenizer of smollm2 from the GGUF file without the digit split
-              that SmolLM2's own tokenizer.json has and that the file names by its pre-tokenizer
-              "smollm" (7658 ids for 7639).
+              transformers builds the tokenizer of smollm2 from the GGUF file without the digit
+              split that SmolLM2's own tokenizer.json has and that the file names by its
+              pre-tokenizer "smollm" (7658 ids for 7639).
 
 Made with torch 2.15.0, transformers 5.24.0, gguf 0.19.0, accelerate 1.15.0, tokenizers 0.23.3.
 The files are never edited by hand.
