@@ -19,7 +19,7 @@ inline constexpr int kQ6Offset = 32;
 inline constexpr int kMxfp4Offset = 12;
 
 // Values of the 16 codes of IQ4_NL and IQ4_XS.
-inline constexpr int8_t kIq4Values[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
+static constexpr int8_t kIq4Values[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
                                           1,    13,   25,  38,  53,  69,  89,  113};
 // Values of the 16 codes of MXFP4 (E2M1), doubled so that they are integers.
 inline constexpr int8_t kMxfp4Values[16] = {0, 1,  2,  3,  4,  6,  8,  12,
