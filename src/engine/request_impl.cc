@@ -319,7 +319,8 @@ std::shared_ptr<SessionImpl> RequestImpl::finish(FinishReason reason, Status sta
 }
 
 void RequestImpl::answer(Verdict verdict) {
-  waits_for_host_ = false;
+  // An event published with the token (prefill progress) may be answered before the host saw it.
+  if (events_.empty()) waits_for_host_ = false;
   if (verdict != Verdict::go_on && !verdict_) verdict_ = verdict;
 }
 

@@ -162,6 +162,21 @@ TEST(Engine, StopKeepsAndCancelRollsBack) {
   }
 }
 
+// The prefill event and the first token are published together; answering the first must not let
+// the engine run past the second, or a stop there would come too late.
+TEST(Engine, StopAtTheFirstTokenIsExactHoweverSlowTheHost) {
+  const Closing engine{new_engine()};
+  const auto session = new_session(*engine.engine, tiny().path);
+  const auto request =
+      must(engine->generate(session, ids_request(tiny().prompt, 9), [](const Event& event) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(30));
+        return event.type == EventType::token ? Verdict::stop : Verdict::go_on;
+      }));
+  EXPECT_EQ(request->result().finish, FinishReason::host);
+  EXPECT_EQ(request->result().tokens.size(), 1u);
+  EXPECT_EQ(session->tokens().size(), tiny().prompt.size() + 1);
+}
+
 TEST(Engine, CancelIsLatched) {
   const Closing engine{new_engine()};
   const auto session = new_session(*engine.engine, tiny().path);
