@@ -1,0 +1,70 @@
+"""The tokenizer of a Hugging Face folder as GGUF metadata, for byte-level BPE vocabularies."""
+
+import json
+
+import gguf
+
+# What the pre-tokeniser of tokenizer.json says -> its GGUF name.
+LLAMA3_SPLIT = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}"
+QWEN2_SPLIT = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}|"
+
+
+def steps_of(pre):
+    return pre["pretokenizers"] if pre["type"] == "Sequence" else [pre]
+
+
+def pre_name(pre):
+    steps = steps_of(pre)
+    kinds = [step["type"] for step in steps]
+    if kinds == ["ByteLevel"] and steps[0]["use_regex"]:
+        return "gpt-2"
+    if kinds == ["Digits", "ByteLevel"] and steps[0]["individual_digits"]:
+        return "smollm"
+    if kinds == ["Split", "ByteLevel"]:
+        split = steps[0]["pattern"].get("Regex", "")
+        if split.startswith(LLAMA3_SPLIT):
+            return "llama-bpe"
+        if split.startswith(QWEN2_SPLIT):
+            return "qwen2"
+    raise SystemExit(f"pre-tokeniser {kinds} has no known name in GGUF")
+
+
+def content(value):
+    return value["content"] if isinstance(value, dict) else value
+
+
+def chat_template(folder, settings):
+    file = folder / "chat_template.jinja"
+    return file.read_text() if file.exists() else settings.get("chat_template")
+
+
+def write(folder, config, writer):
+    whole = json.loads((folder / "tokenizer.json").read_text())
+    settings = json.loads((folder / "tokenizer_config.json").read_text())
+    model = whole["model"]
+    if model["type"] != "BPE" or model.get("byte_fallback"):
+        raise SystemExit("only byte-level BPE vocabularies are converted")
+    tokens = {index: text for text, index in model["vocab"].items()}
+    types = {index: gguf.TokenType.NORMAL for index in tokens}
+    for added in whole["added_tokens"]:
+        tokens[added["id"]] = added["content"]
+        types[added["id"]] = (gguf.TokenType.CONTROL if added["special"]
+                              else gguf.TokenType.USER_DEFINED)
+    for index in range(config["vocab_size"]):  # rows of the embedding without a token
+        tokens.setdefault(index, f"[PAD{index}]")
+        types.setdefault(index, gguf.TokenType.UNUSED)
+    ids = {text: index for index, text in tokens.items()}
+    writer.add_tokenizer_model("gpt2")
+    writer.add_tokenizer_pre(pre_name(whole["pre_tokenizer"]))
+    writer.add_token_list([tokens[i] for i in range(len(tokens))])
+    writer.add_token_types([int(types[i]) for i in range(len(tokens))])
+    writer.add_token_merges([m if isinstance(m, str) else " ".join(m) for m in model["merges"]])
+    for key, add in (("bos", writer.add_bos_token_id), ("eos", writer.add_eos_token_id),
+                     ("unk", writer.add_unk_token_id), ("pad", writer.add_pad_token_id)):
+        token = content(settings.get(f"{key}_token"))
+        if token is not None and token in ids:
+            add(ids[token])
+    writer.add_add_bos_token(bool(settings.get("add_bos_token", False)))
+    template = chat_template(folder, settings)
+    if template is not None:
+        writer.add_chat_template(template)

@@ -1,0 +1,143 @@
+#!/usr/bin/env python3
+"""Writes the small checkpoints of tests/goldens/arch and what transformers computes with them.
+
+Made with transformers 5.24.0, torch 2.15.0, gguf 0.19.0, safetensors 0.8.0, tokenizers 0.23.3
+(CPU, fp32, one thread):  OMP_NUM_THREADS=1 python tests/goldens/make_arch.py [name ...]
+
+Each folder is a Hugging Face checkpoint as save_pretrained writes it, beside the GGUF file that
+hf_to_gguf.py makes of it. The logits come from the saved weights, loaded again into fp32. A
+checkpoint is only accepted when its logits are spread, its attention is selective, no router is
+near a tie, and every option of its architecture moves the logits well beyond the tolerance.
+tests/goldens/arch/README.md tells the layout.
+"""
+
+import json
+import pathlib
+import random
+import sys
+
+import numpy as np
+import torch
+import transformers
+from transformers import AutoModelForCausalLM
+
+import hf_to_gguf
+import make_arch_model as arch
+import make_arch_specs
+
+OUT = pathlib.Path(__file__).parent / "arch"
+TOLERANCE = 1e-3  # of the logits' standard deviation
+MOVES = 10 * TOLERANCE
+ENTROPY = 0.5
+ROUTER_GAP = 2e-3
+FOLDER_LIMIT = 400_000
+
+
+def make_sequences(spec):
+    rng = random.Random(spec.seed)
+    return [[rng.randrange(len(arch.SPECIALS), arch.VOCABULARY) for _ in range(length)]
+            for length in spec.lengths]
+
+
+def build(spec, tokenizer, folder, sequences):
+    model = AutoModelForCausalLM.from_config(spec.config, attn_implementation="eager")
+    model = model.to(torch.float32).eval()
+    arch.randomise(spec, model)
+    arch.scale_logits(spec, model, sequences)
+    make_arch_specs.finish(spec, model)
+    arch.save(spec, model, tokenizer, folder)
+    make_arch_specs.after_save(spec, folder)
+
+
+def measure(spec, folder, sequences):
+    model = arch.load(folder)
+    with arch.router_gaps(model) as gaps:
+        logits = arch.logits_of(model, sequences)
+    entropy = arch.entropy_ratio(model, sequences[-1])
+    facts = {"logits_std": round(float(logits.std()), 4), "attention_entropy": round(entropy, 4)}
+    if gaps:
+        facts["router_gap"] = round(min(gaps), 5)
+    print(spec.name, facts, flush=True)
+    assert logits.std() >= 2 and entropy <= ENTROPY, (spec.name, facts)
+    assert not gaps or min(gaps) >= ROUTER_GAP, (spec.name, facts)
+    return logits, facts
+
+
+def mutations_of(spec, folder, sequences, logits):
+    entries = [arch.mutation_entry(folder, m, sequences, logits) for m in spec.mutations]
+    weak = [e for e in entries if not e["moves"] >= MOVES]
+    assert not weak, (spec.name, weak)
+    return entries
+
+
+def write_golden(spec, folder, sequences, logits, facts):
+    golden = {"sequences": sequences, "vocabulary": logits.shape[-1], "tolerance": TOLERANCE,
+              **facts, **spec.notes, "gguf": spec.gguf or "model.gguf",
+              "mutations": mutations_of(spec, folder, sequences, logits)}
+    logits.numpy().astype("<f4").tofile(folder / "logits.bin")
+    text = json.dumps(golden, indent=1)
+    (folder / "golden.json").write_text(squeeze(text) + "\n")
+    return golden
+
+
+def squeeze(text):
+    """Lists of numbers on one line."""
+    out, depth = [], 0
+    for line in text.split("\n"):
+        bare = line.strip()
+        number = bare.rstrip(",").lstrip("-").replace(".", "").replace("e-", "").isdigit()
+        if out and depth and (number or bare in ("]", "],")):
+            out[-1] += ("" if out[-1].endswith("[") or not number else " ") + bare
+            depth = depth if number else 0
+        else:
+            out.append(line)
+            depth = 1 if line.endswith("[") else 0
+    return "\n".join(out)
+
+
+def convert(spec, folder):
+    try:
+        hf_to_gguf.convert(folder, folder / "model.gguf")
+    except hf_to_gguf.Refused as error:
+        (folder / "model.gguf").unlink(missing_ok=True)
+        assert spec.gguf, (spec.name, error)
+    else:
+        assert not spec.gguf, (spec.name, "has a form in GGUF after all")
+
+
+def make(spec, tokenizer):
+    folder = OUT / spec.name
+    folder.mkdir(parents=True, exist_ok=True)
+    sequences = make_sequences(spec)
+    build(spec, tokenizer, folder, sequences)
+    logits, facts = measure(spec, folder, sequences)
+    golden = write_golden(spec, folder, sequences, logits, facts)
+    convert(spec, folder)
+    size = sum(f.stat().st_size for f in folder.iterdir())
+    least = min(golden["mutations"], key=lambda e: e["moves"])
+    print(f"  {size} bytes, {len(golden['mutations'])} mutations, least",
+          {k: v for k, v in least.items() if k != "last"}, flush=True)
+    assert size <= FOLDER_LIMIT, (spec.name, size)
+
+
+def main():
+    torch.set_num_threads(1)
+    transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
+    tokenizer = arch.make_tokenizer()
+    names = sys.argv[1:]
+    failed = []
+    for spec in make_arch_specs.all_specs():
+        if names and spec.name not in names:
+            continue
+        try:
+            make(spec, tokenizer)
+        except AssertionError as error:
+            print("  REFUSED", error, flush=True)
+            failed.append(spec.name)
+    if failed:
+        raise SystemExit(f"not accepted: {failed}")
+
+
+if __name__ == "__main__":
+    main()
