@@ -60,12 +60,20 @@ Result<std::shared_ptr<Model>> EngineImpl::load(const model::Source& source,
     const std::lock_guard lock(hub_->mutex);
     if (closed_) return Status(Code::invalid_state, "the engine was destroyed");
   }
-  OPTIMA_ASSIGN(std::shared_ptr<ModelImpl> model,
-                ModelImpl::load(shared_from_this(), source, options, allocator_));
+  Result<std::shared_ptr<ModelImpl>> loaded =
+      ModelImpl::load(shared_from_this(), source, options, allocator_);
+  if (!loaded.ok()) {
+    log(LogLevel::error, text("load: ", loaded.status().message()));
+    return loaded.take_status();
+  }
+  const std::shared_ptr<ModelImpl> model = loaded.take();
+  log(LogLevel::info,
+      text(model->file().name(), ": ", model->file().tensors().size(), " tensors, ",
+           model->file().file_bytes(), " bytes, loaded in ", model->load_ns() / 1000000, " ms"));
   const std::lock_guard lock(hub_->mutex);
   std::erase_if(models_, [](const auto& entry) { return entry.expired(); });
   models_.push_back(model);
-  return std::shared_ptr<Model>(std::move(model));
+  return std::shared_ptr<Model>(model);
 }
 
 Result<std::shared_ptr<Session>> EngineImpl::create_session(const std::shared_ptr<Model>& model,

@@ -66,6 +66,9 @@ class EngineImpl final : public Engine, public std::enable_shared_from_this<Engi
       const std::shared_ptr<RequestImpl>& request,
       const std::function<Verdict(const Event&)>& on_event);
   bool called_back_on_this_thread() const;
+  void log(LogLevel level, std::string_view message) const {
+    if (options_.log) options_.log(level, message);
+  }
 
   std::shared_ptr<Hub> hub_;
   EngineOptions options_;

@@ -161,6 +161,12 @@ TEST(HostTest, LogAndItsRelease) {
   {
     const Engine engine = make_engine(options);
     EXPECT_EQ(run_once(engine), OPTIMA_OK);
+    EXPECT_EQ(log.messages, 1) << "one of the load";
+    optima_model* none = nullptr;
+    EXPECT_NE(
+        optima_model_open_path(engine.get(), "/no/such.gguf", OPTIMA_NTS, nullptr, &none, nullptr),
+        OPTIMA_OK);
+    EXPECT_EQ(log.messages, 2) << "one of the failure";
     EXPECT_EQ(log.released, 0);
   }
   EXPECT_EQ(log.released, 1);

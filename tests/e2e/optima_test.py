@@ -7,6 +7,7 @@ on stdout and a non-zero exit status. Only the standard library is used.
 import json
 import math
 import pathlib
+import signal
 import subprocess
 import sys
 import tempfile
@@ -130,6 +131,31 @@ class Run(Case):
                 once = call_json("run", model, "--chat", "-p", "hi", "-n", 4, "--ignore-eos",
                                  "-t", 1)
                 self.assertTrue(out.stdout.decode(errors="replace").startswith(once["text"]))
+
+    def interrupted_answer(self, model, tokens):
+        """What `chat` prints for "hi" when Ctrl-C comes after the first byte; then it must go on."""
+        chat = subprocess.Popen([PROGRAM, "chat", str(model), "-n", str(tokens), "--ignore-eos",
+                                 "-t", "1"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, bufsize=0)
+        try:
+            chat.stdin.write(b"hi\n")
+            first = chat.stdout.read(1)
+            chat.send_signal(signal.SIGINT)
+            rest, errors = chat.communicate(b"and?\n", timeout=60)
+            self.assertEqual((chat.returncode, errors), (0, b""))
+            return (first + rest).rsplit(b"\n", 2)[0]
+        finally:
+            chat.kill()
+            chat.wait()
+
+    def test_interrupt_stops_the_answer_and_not_the_program(self):
+        model = next(m for m in MODELS if call_json("inspect", m)["metadata"].get(
+            "tokenizer.chat_template"))
+        whole = call_json("run", model, "--chat", "-p", "hi", "-n", 200, "--ignore-eos", "-t", 1)
+        length = len(whole["text"].encode(errors="replace"))
+        attempts = 30  # A short answer may be over before the signal comes.
+        self.assertTrue(any(len(self.interrupted_answer(model, 200)) < length
+                            for _ in range(attempts)))
 
 
 class Text(Case):
