@@ -27,7 +27,7 @@ ARCHITECTURES = {
     "gemma4_text": "gemma4", "phi3": "phi3", "smollm3": "smollm3", "olmo2": "olmo2",
     "gpt2": "gpt2", "gpt_neox": "gptneox", "gpt_oss": "gpt-oss",
 }
-ROPE_THETA = {"mixtral": 1e6, "gpt_oss": 150000.0, "smollm3": 2e6}  # where the config has none
+ROPE_THETA = {"mixtral": 1e6, "gpt_oss": 150000.0, "smollm3": 2e6, "gemma3_text": 1e6}  # where the config has none
 
 
 class Refused(Exception):
@@ -39,6 +39,8 @@ def rope_parameters(config, layer_type=None):
     rope = dict(config.get("rope_parameters") or config.get("rope_scaling") or {})
     if layer_type is not None and layer_type in rope:
         rope = dict(rope[layer_type])
+    elif layer_type == "sliding_attention":
+        rope = {"rope_theta": config.get("rope_local_base_freq", 10000.0)}
     rope.setdefault("rope_type", rope.pop("type", "default"))
     theta = config.get("rope_theta", config.get("rotary_emb_base"))
     if theta is None:
@@ -107,15 +109,16 @@ class Converter:
             writer.add_layer_norm_eps(self.first("layer_norm_eps", "layer_norm_epsilon"))
         self.write_ffn(writer)
         if self.arch not in ("gpt2", "gemma4"):
-            self.write_rope(writer)
+            self.write_rope(writer, "full_attention" if self.arch == "gemma3" else None)
         extra = getattr(self, f"write_{self.arch.replace('-', '_')}", None)
         if extra is not None:
             extra(writer)
 
     def write_kv_heads(self, writer):
+        if self.arch == "gemma4":
+            return
         writer.add_head_count_kv(self.kv_heads)
-        if self.arch != "gemma4" and (self.config.get("head_dim")
-                                      or self.arch in ("gemma2", "gemma3", "qwen3", "qwen3moe")):
+        if self.config.get("head_dim"):
             writer.add_key_length(self.head_dim)
             writer.add_value_length(self.head_dim)
 
@@ -153,9 +156,11 @@ class Converter:
             raise Refused(f"rope type {kind!r} has no form in GGUF")
 
     def write_yarn(self, writer, rope):
-        if rope.get("truncate", True) is False and not layout.yarn_range_is_clamped(
+        # No key tells whether the range is rounded: only gpt-oss files mean that it is not.
+        rounded = rope.get("truncate", True)
+        if rounded == (self.arch == "gpt-oss") and not layout.yarn_range_is_clamped(
                 rope, self.head_dim):
-            raise Refused("yarn without rounding of its range has no form in GGUF")
+            raise Refused(f"{self.arch} with yarn truncate {rounded} has no form in GGUF")
         if any(rope.get(k) for k in ("attention_factor", "mscale", "mscale_all_dim")):
             raise Refused("yarn with its own attention factor has no form in GGUF")
         writer.add_rope_scaling_type(gguf.RopeScalingType.YARN)
@@ -185,7 +190,11 @@ class Converter:
 
     def layer_kinds(self):
         """True where a layer has a window."""
-        return [kind == "sliding_attention" for kind in self.config["layer_types"]]
+        kinds = self.config.get("layer_types")
+        if kinds is None:
+            step = self.config["sliding_window_pattern"]
+            return [(i + 1) % step != 0 for i in range(self.layers)]
+        return [kind == "sliding_attention" for kind in kinds]
 
     def write_llama(self, writer):
         if self.kind == "mixtral":
@@ -255,6 +264,22 @@ class Converter:
         if self.layer_kinds() != [i % 2 == 0 for i in range(self.layers)]:
             raise Refused("gpt-oss with layers that do not alternate has no form in GGUF")
 
+    def of_full_layers(self, key, default):
+        """A size of the layers without a window, from either form of the config."""
+        for layer in (self.config.get("per_layer_config") or {}).values():
+            if key in layer:
+                return layer[key]
+        return default
+
+    def global_head_dim(self):
+        return self.config.get("global_head_dim") or self.of_full_layers("head_dim", self.head_dim)
+
+    def global_kv_heads(self):
+        own = self.config.get("num_global_key_value_heads")
+        if own and self.config.get("attention_k_eq_v"):
+            return own
+        return self.of_full_layers("num_key_value_heads", self.kv_heads)
+
     def write_gemma4(self, writer):
         layout.write_gemma4(self, writer, rope_parameters)
 
@@ -266,6 +291,8 @@ class Converter:
             {v: k for k, v in gguf.MODEL_ARCH_NAMES.items()}[self.arch], self.layers)
         for name, tensor in layout.arranged(self):
             found = names.get_name(name, try_suffixes=(".weight", ".bias"))
+            if name.startswith("blk."):
+                found = name
             if found is None:
                 raise Refused(f"tensor {name!r} has no name in GGUF")
             yield found, tensor

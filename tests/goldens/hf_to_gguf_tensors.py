@@ -107,7 +107,7 @@ def gpt_oss(converter):
             continue
         base = name.removesuffix("_blocks").removesuffix("_bias")
         if ".experts." not in name:
-            yield name, tensor
+            yield name + (".weight" if name.endswith(".sinks") else ""), tensor
             continue
         if name.endswith("_blocks"):
             rows = (tensor, tensors[f"{base}_scales"])
@@ -127,7 +127,56 @@ def gpt_oss(converter):
 # --- gemma 4 --------------------------------------------------------------------------------
 
 def write_gemma4(converter, writer, rope_parameters):
-    raise NotImplementedError
+    """Sizes differ between layers with a window and those without, hence the pairs and lists."""
+    c = converter.config
+    windows = converter.layer_kinds()
+    shared = c.get("num_kv_shared_layers") or 0
+    wide = converter.layers - shared if c.get("use_double_wide_mlp") else converter.layers
+    ffn = c["intermediate_size"]
+    writer.add_feed_forward_length([ffn if i < wide else 2 * ffn
+                                    for i in range(converter.layers)])
+    own, full = converter.kv_heads, converter.global_kv_heads()
+    writer.add_head_count_kv([own if window else full for window in windows])
+    writer.add_shared_kv_layers(shared)
+    writer.add_embedding_length_per_layer_input(c.get("hidden_size_per_layer_input") or 0)
+    writer.add_sliding_window(c["sliding_window"])
+    writer.add_sliding_window_pattern(windows)
+    head, global_head = converter.head_dim, converter.global_head_dim()
+    writer.add_key_length(global_head)
+    writer.add_value_length(global_head)
+    writer.add_key_length_swa(head)
+    writer.add_value_length_swa(head)
+    if c.get("final_logit_softcapping"):
+        writer.add_final_logit_softcapping(c["final_logit_softcapping"])
+    if c.get("enable_moe_block"):
+        writer.add_expert_count(c["num_experts"])
+        writer.add_expert_used_count(c["top_k_experts"])
+        writer.add_expert_feed_forward_length(c["moe_intermediate_size"])
+    everywhere = rope_parameters(c, "full_attention")
+    local = rope_parameters(c, "sliding_attention")
+    writer.add_rope_dimension_count(global_head)
+    writer.add_rope_dimension_count_swa(head)
+    writer.add_rope_freq_base(float(everywhere["rope_theta"]))
+    writer.add_rope_freq_base_swa(float(local["rope_theta"]))
+    converter.rope_factors["rope_freqs.weight"] = proportional_factors(
+        global_head, everywhere["partial_rotary_factor"])
+
+
+def proportional_factors(dims, share):
+    """Frequencies of the pairs beyond the rotated share are divided until they are nothing."""
+    rotated = int(share * dims // 2)
+    return torch.tensor([1.0] * rotated + [1e30] * (dims // 2 - rotated), dtype=torch.float32)
+
+
+def gemma4(name, tensor):
+    for suffix, wanted in ((".router.scale", "ffn_gate_inp.scale"),
+                           (".router.per_expert_scale", "ffn_down_exps.scale")):
+        if name.endswith(suffix):
+            layer = name.split(".layers.")[1].split(".")[0]
+            return f"blk.{layer}.{wanted}", tensor
+    if name.endswith("layer_scalar") or ".experts." in name:
+        name += ".weight"
+    return name, tensor
 
 
 # --- all ------------------------------------------------------------------------------------
@@ -146,10 +195,12 @@ def renamed(converter, name, tensor):
             tensor = to_pairs(tensor, converter.kv_heads)
     elif arch in ("gemma2", "gemma3") and is_gemma_norm(name):
         tensor = tensor.float() + 1
+    elif arch == "gemma4":
+        name, tensor = gemma4(name, tensor)
     elif arch == "gptneox" and ".query_key_value." in name:
         tensor = split_by_kind(tensor, heads)
     elif arch == "gpt2":
-        if name.endswith(("attn.bias", "attn.masked_bias")):
+        if name.endswith((".attn.bias", ".attn.masked_bias")):
             return
         if name.endswith(("c_attn.weight", "c_proj.weight", "c_fc.weight")):
             tensor = tensor.T

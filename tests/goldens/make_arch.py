@@ -44,7 +44,6 @@ def build(spec, tokenizer, folder, sequences):
     model = model.to(torch.float32).eval()
     arch.randomise(spec, model)
     arch.scale_logits(spec, model, sequences)
-    make_arch_specs.finish(spec, model)
     arch.save(spec, model, tokenizer, folder)
     make_arch_specs.after_save(spec, folder)
 

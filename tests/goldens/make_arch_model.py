@@ -180,6 +180,7 @@ def load(folder, changes=None, scales=None):
                 tensors = safetensors.torch.load_file(file)
                 if config.get("tie_word_embeddings", False):
                     tensors.pop("lm_head.weight", None)
+                    tensors.pop("embed_out.weight", None)
                 for name in set(tensors) & set(scales or {}):
                     tensors[name] = tensors[name] * scales[name]
                 safetensors.torch.save_file(tensors, scratch / file.name, {"format": "pt"})

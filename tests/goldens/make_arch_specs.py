@@ -3,6 +3,8 @@
 import torch
 from transformers import (LlamaConfig, MistralConfig, Qwen2Config, Qwen3Config)
 
+import make_arch_specs_dense
+import make_arch_specs_moe
 from make_arch_model import VOCABULARY, Spec
 
 ROPE = {"rope_type": "default", "rope_theta": 10000.0}
@@ -122,11 +124,12 @@ def all_specs():
     yield from llama_specs()
     yield from qwen_specs()
     yield from mistral_specs()
+    yield from make_arch_specs_dense.specs()
+    yield from make_arch_specs_moe.specs()
 
-
-def finish(spec, model):
-    """Changes to the weights that only one architecture needs."""
 
 
 def after_save(spec, folder):
     """Changes to the saved files that only one architecture needs."""
+    if spec.name == "gpt_oss_mxfp4":
+        make_arch_specs_moe.write_mxfp4(folder)
