@@ -1,4 +1,4 @@
-// Causal attention of one sequence over paged KV.
+// Attention of one sequence over paged KV.
 //
 // A KV page holds kPageTokens tokens of one KV group. Inside it, each (layer, kv head) pair of the
 // group has one slot: K transposed [head_dim][16], then V [16][head_dim], in `KvType`. Page p
@@ -24,6 +24,12 @@ inline int64_t kv_slot_bytes(KvType type, int64_t head_dim) {
   return 2 * kPageTokens * head_dim * kv_element_bytes(type);
 }
 
+// Which positions a query at p may see.
+enum class AttentionMask : int32_t {
+  causal = 0,  // those <= p, within the window
+  all = 1,     // all of the run's: < first_position + tokens (encoders); the window must be 0
+};
+
 struct AttentionArgs {
   const float* q;  // [tokens, heads, head_dim], row stride q_stride floats
   int64_t q_stride;
@@ -42,6 +48,10 @@ struct AttentionArgs {
   int64_t window;  // a query at p sees positions > p - window; 0 = all positions <= p
   float scale;     // applied to q·k
   float softcap;   // logit = softcap * tanh(logit / softcap); 0 = none
+  // [heads], null = none: one more logit per query head, neither scaled nor capped, that takes its
+  // share of the softmax and has no value.
+  const float* sinks;
+  AttentionMask mask;
 };
 
 // Computes work items [begin, end) of attention_items(args); items do not share outputs, so threads
@@ -61,7 +71,8 @@ Variants<AttentionKernel> attention_variants();
 extern const AttentionKernel kAttentionReference;  // double accumulation, plain softmax
 
 // Decode at depth: one token's kv range split over threads, then merged by log-sum-exp.
-// partial: [heads][splits][head_dim + 2] floats = unnormalised sum, max, sum of exponentials.
+// partial: [heads][splits][head_dim + 2] floats = unnormalised sum, max, sum of exponentials. The
+// sinks are no part of a partial: merge adds them once.
 struct AttentionSplitKernel {
   // kv head `kv_head`, pages [page_begin, page_end) of a 1-token query -> partial of split `split`.
   void (*run)(const AttentionArgs& args, int64_t kv_head, int64_t page_begin, int64_t page_end,

@@ -43,6 +43,9 @@ struct Block {
   }
   // What token `token` of the block sees.
   Range visible(int64_t token) const {
+    if (args.mask == AttentionMask::all) {
+      return {larger(0, within.begin), smaller(args.first_position + args.tokens, within.end)};
+    }
     const int64_t position = args.first_position + first_token + token;
     const int64_t first = args.window > 0 ? position - args.window + 1 : 0;
     return {larger(first, within.begin), smaller(position + 1, within.end)};
@@ -188,10 +191,26 @@ void attend_token(const Block& block, const Work& work) {
   }
 }
 
-// A row that saw nothing is zero; NaN in a total goes through.
+// What the sums of a row are multiplied by in the end. `max` and `total` are those of the positions
+// seen; the head's sink, if it has one, joins them. A row that saw nothing gives zero; NaN in a
+// total or a sink goes through.
+template <typename V>
+float last_factor(const AttentionArgs& args, int64_t head, float max, float total) {
+  if (args.sinks == nullptr) return total == 0 ? 0.0f : 1.0f / total;
+  const float sink = args.sinks[head];
+  const float largest = sink <= max ? max : sink;
+  const float offset = largest == kMinusInfinity ? 0.0f : largest;
+  const float kept = V::largest(vec_exp<V>(V::set1(max - offset)));
+  const float share = V::largest(vec_exp<V>(V::set1(sink - offset)));
+  const float all = total * kept + share;
+  return all == 0 ? 0.0f : kept / all;
+}
+
+template <typename V>
 void finish_rows(const Block& block, const Work& work) {
   for (int64_t row = 0; row < block.rows(); ++row) {
-    const float factor = work.total[row] == 0 ? 0.0f : 1.0f / work.total[row];
+    const float factor =
+        last_factor<V>(block.args, block.head(row), work.max[row], work.total[row]);
     const float* sums = work.sums + row * work.sums_stride;
     float* out = block.out(row);
     for (int64_t d = 0; d < block.args.head_dim; ++d) out[d] = sums[d] * factor;
@@ -223,7 +242,7 @@ void run_attention(const AttentionArgs& args, int64_t begin, int64_t end, void* 
                          first, smaller(kQueryBlock, args.tokens - first),
                          group, {0, args.first_position + args.tokens}};
     attend_block<V>(block, work);
-    finish_rows(block, work);
+    finish_rows<V>(block, work);
   }
 }
 
@@ -263,7 +282,7 @@ void merge_splits(const AttentionArgs& args, int64_t head, int64_t splits, const
     total += weight * part[head_dim + 1];
     for (int64_t d = 0; d < head_dim; ++d) out[d] += weight * part[d];
   }
-  const float factor = total == 0 ? 0.0f : 1.0f / total;
+  const float factor = last_factor<V>(args, head, max, total);
   for (int64_t d = 0; d < head_dim; ++d) out[d] *= factor;
 }
 

@@ -9,6 +9,8 @@
 namespace optima::kernels {
 namespace {
 
+constexpr double kMinusInfinity = -static_cast<double>(INFINITY);
+
 // One query head of one token against the positions [begin, end) of its kv head.
 struct RowView {
   const AttentionArgs& args;
@@ -16,11 +18,12 @@ struct RowView {
   int64_t kv_head;
   int64_t begin;
   int64_t end;
+  double sink;  // -inf where there is none
 };
 
 struct SoftmaxSums {
   double max;
-  double sum;  // Σ exp(logit - max)
+  double sum;  // Σ exp(logit - max), the sink's share included
 };
 
 double widen(float value) {
@@ -65,7 +68,7 @@ template <typename Element>
 SoftmaxSums attend(const RowView& row, double* acc) {
   const int64_t head_dim = row.args.head_dim;
   for (int64_t d = 0; d < head_dim; ++d) acc[d] = 0;
-  SoftmaxSums sums = {-static_cast<double>(INFINITY), 0};
+  SoftmaxSums sums = {row.sink, row.sink == kMinusInfinity ? 0.0 : 1.0};
   if (row.begin >= row.end) return sums;
   const int64_t first_page = row.begin / kPageTokens;
   const int64_t last_page = (row.end - 1) / kPageTokens;
@@ -77,13 +80,14 @@ SoftmaxSums attend(const RowView& row, double* acc) {
       if (logits[t] > sums.max || isnan(logits[t])) sums.max = logits[t];
     }
   }
+  if (row.sink != kMinusInfinity) sums.sum = exp(row.sink - sums.max);
   for (int64_t page = first_page; page <= last_page; ++page) {
     page_logits<Element>(row, page, logits);
     const Element* v = key_slot<Element>(row, page) + head_dim * kPageTokens;
     const int64_t base = page * kPageTokens;
     for (int64_t t = at_least(row.begin - base, 0); t < at_most(row.end - base, 16); ++t) {
       // exp(-inf - -inf) would be NaN: a masked logit weighs nothing, whatever the largest is.
-      if (logits[t] == -static_cast<double>(INFINITY)) continue;
+      if (logits[t] == kMinusInfinity) continue;
       const double weight = exp(logits[t] - sums.max);
       sums.sum += weight;
       for (int64_t d = 0; d < head_dim; ++d) acc[d] += weight * widen(v[t * head_dim + d]);
@@ -98,10 +102,13 @@ SoftmaxSums attend_any(const RowView& row, double* acc) {
 
 RowView row_view(const AttentionArgs& args, int64_t token, int64_t head) {
   const int64_t position = args.first_position + token;
-  const int64_t begin = args.window > 0 ? at_least(position - args.window + 1, 0) : 0;
   const int64_t kv_head = head / (args.heads / args.kv_heads);
-  return {args, args.q + token * args.q_stride + head * args.head_dim, kv_head, begin,
-          position + 1};
+  const bool causal = args.mask == AttentionMask::causal;
+  const int64_t end = causal ? position + 1 : args.first_position + args.tokens;
+  const int64_t begin = causal && args.window > 0 ? at_least(position - args.window + 1, 0) : 0;
+  const double sink =
+      args.sinks == nullptr ? kMinusInfinity : static_cast<double>(args.sinks[head]);
+  return {args, args.q + token * args.q_stride + head * args.head_dim, kv_head, begin, end, sink};
 }
 
 void run_row(const AttentionArgs& args, int64_t token, int64_t head, double* acc) {

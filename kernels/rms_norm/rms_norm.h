@@ -11,7 +11,7 @@ namespace optima::kernels {
 struct RmsNormArgs {
   const float* x;  // [rows, width], row stride x_stride floats; rows of a head norm are heads
   int64_t x_stride;
-  const float* weight;  // [width]
+  const float* weight;  // [width]; null = all ones
   float* out;           // [rows, width], row stride out_stride; may equal x
   int64_t out_stride;
   int64_t width;

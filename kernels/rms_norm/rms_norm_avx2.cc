@@ -29,6 +29,13 @@ double sum_of_squares(const float* x, int64_t width) {
 void scale_row(const RmsNormArgs& args, const float* x, float factor, float* out) {
   const __m256 factors = _mm256_set1_ps(factor);
   int64_t i = 0;
+  if (args.weight == nullptr) {
+    for (; i + 8 <= args.width; i += 8) {
+      _mm256_storeu_ps(out + i, _mm256_mul_ps(_mm256_loadu_ps(x + i), factors));
+    }
+    for (; i < args.width; ++i) out[i] = x[i] * factor;
+    return;
+  }
   for (; i + 8 <= args.width; i += 8) {
     const __m256 scaled = _mm256_mul_ps(_mm256_loadu_ps(x + i), factors);
     _mm256_storeu_ps(out + i, _mm256_mul_ps(scaled, _mm256_loadu_ps(args.weight + i)));

@@ -13,7 +13,8 @@ void rms_norm_ref(const RmsNormArgs& args, int64_t row_begin, int64_t row_end) {
     const double mean = squares / static_cast<double>(args.width);
     const double inverse = 1.0 / sqrt(mean + static_cast<double>(args.epsilon));
     for (int64_t i = 0; i < args.width; ++i) {
-      out[i] = static_cast<float>(x[i] * inverse * args.weight[i]);
+      const double weight = args.weight == nullptr ? 1.0 : static_cast<double>(args.weight[i]);
+      out[i] = static_cast<float>(x[i] * inverse * weight);
     }
   }
 }

@@ -66,9 +66,9 @@ TEST(GatedAct, ReferenceMatchesNumpy) {
   const std::vector<float> up = goldens.floats("gate.up");
   const auto count = static_cast<int64_t>(gate.size());
   std::vector<float> out(gate.size());
-  kGatedActReference(gate.data(), up.data(), out.data(), count, GateAct::silu);
+  kGatedActReference(gate.data(), up.data(), out.data(), count, {GateAct::silu, 0, 0});
   expect_close(out, goldens.doubles("gate.silu"), 2e-7, 1e-37);
-  kGatedActReference(gate.data(), up.data(), out.data(), count, GateAct::gelu_tanh);
+  kGatedActReference(gate.data(), up.data(), out.data(), count, {GateAct::gelu_tanh, 0, 0});
   expect_close(out, goldens.doubles("gate.gelu_tanh"), 2e-7, 1e-16);
 }
 
@@ -87,7 +87,7 @@ TEST(GatedAct, VariantsMatchTheFormula) {
       for (const auto& row : runnable_rows(gated_act_variants())) {
         for (const GateAct act : {GateAct::silu, GateAct::gelu_tanh}) {
           std::vector<float> out = gate;  // in place
-          row.fn(out.data(), up.data(), out.data(), size, act);
+          row.fn(out.data(), up.data(), out.data(), size, {act, 0, 0});
           for (size_t i = 0; i < gate.size(); ++i) {
             const double x = gate[i];
             const double activated = act == GateAct::silu ? x / (1 + exp(-x)) : gelu(x);
@@ -108,7 +108,7 @@ TEST(GatedAct, Extremes) {
   std::vector<float> out(gate.size());
   for (const auto& row : runnable_rows(gated_act_variants())) {
     for (const GateAct act : {GateAct::silu, GateAct::gelu_tanh}) {
-      row.fn(gate.data(), up.data(), out.data(), static_cast<int64_t>(gate.size()), act);
+      row.fn(gate.data(), up.data(), out.data(), static_cast<int64_t>(gate.size()), {act, 0, 0});
       EXPECT_EQ(out[0], INFINITY) << row.name;
       EXPECT_TRUE(isnan(out[1])) << row.name;
       EXPECT_EQ(out[2], 1e30f) << row.name;

@@ -57,7 +57,7 @@ class RowRunner {
 
   void operator()(const graph::GatedActRow& op) const {
     pass_.kernels->gated_act(row_at(op.gate, tile_.begin), row_at(op.up, tile_.begin),
-                             row_at(op.out, tile_.begin), count(op.out), op.act);
+                             row_at(op.out, tile_.begin), count(op.out), {op.act, 0, 0});
   }
 
   void operator()(const graph::RopeRow& op) const {
