@@ -41,7 +41,27 @@ Result<MergeTable> MergeTable::create(std::span<const std::string_view> merges,
                     text("merge ", i, " of ", merges.size(), " ('", merge,
                          "') names a token that the vocabulary of ", vocabulary.size(), " lacks"));
     }
-    table.insert(entry);
+    table.insert(entry, Equal::first_counts);
+  }
+  return table;
+}
+
+Result<MergeTable> MergeTable::create(std::span<const Pair> merges, size_t prefix_bytes,
+                                      const Vocabulary& vocabulary) {
+  MergeTable table;
+  table.slots_.resize(std::bit_ceil(2 * merges.size() + 2));
+  std::string joined;
+  for (size_t i = 0; i < merges.size(); ++i) {
+    const auto [left, right] = merges[i];
+    joined.assign(left).append(right.substr(std::min(prefix_bytes, right.size())));
+    const Merge entry{vocabulary.find(left), vocabulary.find(right), static_cast<int32_t>(i),
+                      vocabulary.find(joined)};
+    if (entry.left < 0 || entry.right < 0 || entry.merged < 0) {
+      return Status(Code::format,
+                    text("merge ", i, " of ", merges.size(), " ('", left, "' and '", right,
+                         "') names a token that the vocabulary of ", vocabulary.size(), " lacks"));
+    }
+    table.insert(entry, Equal::last_counts);
   }
   return table;
 }
@@ -93,9 +113,9 @@ size_t MergeTable::slot_of(int32_t left, int32_t right) const {
   return slot;
 }
 
-void MergeTable::insert(const Merge& merge) {
+void MergeTable::insert(const Merge& merge, Equal equal) {
   Merge& slot = slots_[slot_of(merge.left, merge.right)];
-  if (slot.left < 0) slot = merge;
+  if (slot.left < 0 || equal == Equal::last_counts) slot = merge;
 }
 
 bool MergeTable::append_candidate(int32_t left, Scratch& scratch) const {

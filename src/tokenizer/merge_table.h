@@ -18,6 +18,14 @@ class MergeTable {
   static Result<MergeTable> create(std::span<const std::string_view> merges,
                                    const Vocabulary& vocabulary);
 
+  struct Pair {
+    std::string_view left, right;
+  };
+  // As tokenizer.json has them: of two equal pairs the later one counts, and the right part's first
+  // `prefix_bytes` bytes (the mark of a subword that goes on) are not in the merged token.
+  static Result<MergeTable> create(std::span<const Pair> merges, size_t prefix_bytes,
+                                   const Vocabulary& vocabulary);
+
   // Memory of merge(), kept between the pieces of one text.
   struct Scratch {
     struct Symbol {
@@ -46,7 +54,8 @@ class MergeTable {
     int32_t merged = 0;
   };
   size_t slot_of(int32_t left, int32_t right) const;
-  void insert(const Merge& merge);
+  enum class Equal : uint8_t { first_counts, last_counts };
+  void insert(const Merge& merge, Equal equal);
   // Appends the pair that begins at `left` to the heap's memory if it is a merge.
   bool append_candidate(int32_t left, Scratch& scratch) const;
 

@@ -16,10 +16,18 @@ namespace {
 constexpr char32_t kComposable = 0x300;  // the first combining mark: nothing below it changes
 constexpr size_t kDecompositionMax = 32;
 
-void append_decomposed(char32_t value, std::vector<utf8proc_int32_t>& out) {
+bool is_compatibility(NormalizationForm form) {
+  return form == NormalizationForm::nfkc || form == NormalizationForm::nfkd;
+}
+bool is_composed(NormalizationForm form) {
+  return form == NormalizationForm::nfc || form == NormalizationForm::nfkc;
+}
+
+void append_decomposed(char32_t value, NormalizationForm form, std::vector<utf8proc_int32_t>& out) {
   utf8proc_int32_t parts[kDecompositionMax];
   int boundary = 0;
-  const auto options = static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_DECOMPOSE);
+  const auto options = static_cast<utf8proc_option_t>(
+      UTF8PROC_STABLE | UTF8PROC_DECOMPOSE | (is_compatibility(form) ? UTF8PROC_COMPAT : 0));
   const utf8proc_ssize_t count = utf8proc_decompose_char(
       static_cast<utf8proc_int32_t>(value), parts, kDecompositionMax, options, &boundary);
   if (count <= 0 || static_cast<size_t>(count) > kDecompositionMax) {
@@ -49,11 +57,13 @@ void order_marks(std::vector<utf8proc_int32_t>& values) {
   }
 }
 
-void flush(std::vector<utf8proc_int32_t>& values, std::string& out) {
+void flush(std::vector<utf8proc_int32_t>& values, NormalizationForm form, std::string& out) {
   order_marks(values);
-  const auto options = static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE);
-  const utf8proc_ssize_t count = utf8proc_normalize_utf32(
-      values.data(), static_cast<utf8proc_ssize_t>(values.size()), options);
+  auto count = static_cast<utf8proc_ssize_t>(values.size());
+  if (is_composed(form)) {
+    const auto options = static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE);
+    count = utf8proc_normalize_utf32(values.data(), count, options);
+  }
   for (utf8proc_ssize_t i = 0; i < count; ++i) {
     append_utf8(static_cast<char32_t>(values[static_cast<size_t>(i)]), out);
   }
@@ -62,21 +72,21 @@ void flush(std::vector<utf8proc_int32_t>& values, std::string& out) {
 
 }  // namespace
 
-std::string to_nfc(std::string_view text) {
+std::string normalize(std::string_view text, NormalizationForm form) {
   std::string out;
   out.reserve(text.size());
   std::vector<utf8proc_int32_t> stretch;
   for (size_t at = 0; at < text.size();) {
     const Utf8Step step = utf8_step(text, at);
     if (step.state == Utf8State::valid) {
-      append_decomposed(step.value, stretch);
+      append_decomposed(step.value, form, stretch);
     } else {
-      flush(stretch, out);
+      flush(stretch, form, out);
       out.append(text.substr(at, step.bytes));
     }
     at += step.bytes;
   }
-  flush(stretch, out);
+  flush(stretch, form, out);
   return out;
 }
 

@@ -6,38 +6,10 @@
 #include <limits>
 
 #include "base/text.h"
+#include "tokenizer/generation_ends.h"
 
 namespace optima::tokenizer {
 namespace {
-
-// Tokens by which models end their turn, whatever the file says about eos. In some vocabularies
-// "</s>" and the like are ordinary mark-up, so that only tokens marked as control count there.
-struct EndName {
-  std::string_view text;
-  bool control_only;
-};
-constexpr EndName kEndNames[] = {
-    {"<|im_end|>", false},
-    {"<|eot_id|>", false},
-    {"<|eom_id|>", false},
-    {"<|eot|>", false},
-    {"<|eom|>", false},
-    {"<|end|>", false},
-    {"<|return|>", false},
-    {"<|call|>", false},
-    {"<end_of_turn>", false},
-    {"<end_of_utterance>", false},
-    {"<|end_of_text|>", false},
-    {"<|endoftext|>", false},
-    {"<|end_of_turn|>", false},
-    {"<|END_OF_TURN_TOKEN|>", false},
-    {"<\xEF\xBD\x9C"
-     "end\xE2\x96\x81of\xE2\x96\x81sentence\xEF\xBD\x9C>",
-     false},
-    {"<EOT>", true},
-    {"</s>", true},
-    {"<eos>", true},
-};
 
 Status size_mismatch(std::string_view what, size_t have, size_t tokens) {
   return Status(Code::format, text("vocabulary: ", have, " ", what, " for ", tokens, " tokens"),
@@ -166,13 +138,7 @@ void TokenizerBase::find_generation_ends(const VocabularySpec& spec) {
   for (const int32_t id : {spec.eos, spec.eot}) {
     if (id >= 0) ends_generation_[static_cast<size_t>(id)] = 1;
   }
-  for (const EndName& name : kEndNames) {
-    const int32_t id = vocabulary_.find(name.text);
-    if (id < 0) continue;
-    const bool named_by_file = kind(id) == TokenKind::control;
-    const bool named_by_us = !name.control_only && kind(id) == TokenKind::user_defined;
-    if (named_by_file || named_by_us) ends_generation_[static_cast<size_t>(id)] = 1;
-  }
+  mark_known_ends(*this, ends_generation_);
 }
 
 }  // namespace optima::tokenizer

@@ -1,10 +1,13 @@
 // tokenize_stdin VOCABULARY: reads cases (flags, text) on stdin, writes the ids of each on stdout,
-// both in the encoding of vocabulary_file.h. tests/long/tokenizer_parity.py drives it.
+// both in the encoding of vocabulary_file.h. VOCABULARY is such a file or a tokenizer.json. With
+// flag 4 the ids are followed by the bytes that they decode to. Driven by the scripts of
+// tests/long.
 #include <cstdio>
 #include <iostream>
 #include <iterator>
 
 #include "tests/tokenizer/vocabulary_file.h"
+#include "tokenizer/hf/tokenizer_json.h"
 
 namespace {
 
@@ -18,6 +21,15 @@ int fail(const std::string& message) {
   return 1;
 }
 
+optima::Result<std::unique_ptr<optima::tokenizer::Tokenizer>> load(const std::string& bytes) {
+  using namespace optima::tokenizer;
+  if (bytes.starts_with('{')) return load_tokenizer_json(bytes, {});
+  FileReader reader(bytes);
+  VocabularyFile file;
+  if (!file.read(reader)) return optima::Status(optima::Code::format, "the vocabulary is damaged");
+  return Tokenizer::create(file.spec());
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -25,10 +37,7 @@ int main(int argc, char** argv) {
   if (argc != 2) return fail("usage: tokenize_stdin VOCABULARY < CASES");
   const std::optional<std::string> bytes = read_file(argv[1]);
   if (!bytes) return fail("cannot read the vocabulary");
-  FileReader vocabulary_reader(*bytes);
-  VocabularyFile file;
-  if (!file.read(vocabulary_reader)) return fail("the vocabulary is damaged");
-  auto tokenizer = Tokenizer::create(file.spec());
+  auto tokenizer = load(*bytes);
   if (!tokenizer) return fail(tokenizer.status().message());
 
   const std::string input(std::istreambuf_iterator<char>(std::cin), {});
@@ -44,6 +53,12 @@ int main(int argc, char** argv) {
     if (!ids) return fail(ids.status().message());
     write_number(ids->size(), output);
     for (const int32_t id : *ids) write_number(static_cast<uint64_t>(id), output);
+    if ((flags & 4) == 0) continue;
+    auto decoded =
+        (*tokenizer)->decode(*ids, (flags & 2) != 0 ? SpecialText::parse : SpecialText::literal);
+    if (!decoded) return fail(decoded.status().message());
+    write_number(decoded->size(), output);
+    output.append(*decoded);
   }
   std::fwrite(output.data(), 1, output.size(), stdout);
   return 0;

@@ -1,0 +1,141 @@
+// Unigram: the segmentation of the highest sum of scores (Viterbi over the bytes that begin or end
+// a character). Neighbouring unknown characters are one piece, which is looked up once more: it
+// may be a token, or byte tokens.
+#include <algorithm>
+#include <limits>
+
+#include "base/text.h"
+#include "tokenizer/hf/model.h"
+#include "tokenizer/hf/token_trie.h"
+#include "tokenizer/utf8.h"
+
+namespace optima::tokenizer::hf {
+namespace {
+
+constexpr double kUnknownPenalty = 10;   // below the worst score
+constexpr size_t kTokenBytesMax = 4096;  // bounds the work at one position
+constexpr size_t kPieceBytesMax = INT32_MAX / 2;
+
+class Unigram final : public Model {
+ public:
+  static Result<std::unique_ptr<Model>> create(const Component& component);
+
+  Status encode(std::string_view piece, ModelScratch& scratch,
+                std::vector<int32_t>& ids) const override {
+    if (piece.size() > kPieceBytesMax) {
+      return Status(Code::invalid_argument, text("piece of ", piece.size(), " bytes"),
+                    {.wanted = static_cast<int64_t>(piece.size()), .limit = kPieceBytesMax});
+    }
+    OPTIMA_TRY(find_best(piece, scratch));
+    const std::vector<ModelScratch::Node>& nodes = scratch.nodes;
+    std::vector<int32_t>& ends = scratch.path;  // from the last piece to the first
+    ends.clear();
+    for (auto end = static_cast<int32_t>(piece.size()); end > 0;) {
+      ends.push_back(end);
+      end = nodes[static_cast<size_t>(end)].begin;
+    }
+    for (size_t i = ends.size(); i-- > 0;) {
+      const ModelScratch::Node& node = nodes[static_cast<size_t>(ends[i])];
+      while (node.id == unknown_ && unknown_ >= 0 && i > 0 &&
+             nodes[static_cast<size_t>(ends[i - 1])].id == unknown_) {
+        --i;
+      }
+      const auto begin = static_cast<size_t>(node.begin), end = static_cast<size_t>(ends[i]);
+      OPTIMA_TRY(append(piece.substr(begin, end - begin), ids));
+    }
+    return {};
+  }
+
+ private:
+  using Model::Model;
+
+  Status missing_unknown() const {
+    return {Code::format, "the vocabulary names no unknown token, which this text needs"};
+  }
+
+  Status append(std::string_view token, std::vector<int32_t>& ids) const {
+    if (const int32_t id = vocabulary_.find(token); id >= 0) {
+      ids.push_back(id);
+    } else if (bytes_ == Bytes::fall_back && append_byte_tokens(token, ids)) {
+      return {};
+    } else if (unknown_ >= 0) {
+      ids.push_back(unknown_);
+    } else {
+      return missing_unknown();
+    }
+    return {};
+  }
+
+  Status find_best(std::string_view piece, ModelScratch& scratch) const {
+    std::vector<ModelScratch::Node>& nodes = scratch.nodes;
+    nodes.assign(piece.size() + 1, {0, -1, -1});
+    const auto offer = [&](size_t begin, size_t end, double score, int32_t id) {
+      ModelScratch::Node& node = nodes[end];
+      if (node.begin >= 0 && !(score > node.score)) return;
+      node = {score, static_cast<int32_t>(begin), id};
+    };
+    for (size_t begin = 0; begin < piece.size();) {
+      const Utf8Step step = utf8_step(piece, begin);
+      const size_t bytes = step.state == Utf8State::valid ? step.bytes : 1;
+      const double here = nodes[begin].score;
+      bool has_character = false;
+      trie_.for_each_prefix(piece.substr(begin), [&](size_t length, int32_t id) {
+        offer(begin, begin + length, scores_[static_cast<size_t>(id)] + here, id);
+        has_character = has_character || length == bytes;
+      });
+      if (!has_character) {
+        if (unknown_ < 0) return missing_unknown();
+        offer(begin, begin + bytes, unknown_score_ + here, unknown_);
+      }
+      begin += bytes;
+    }
+    return {};
+  }
+
+  TokenTrie trie_;
+  std::vector<double> scores_;
+  double unknown_score_ = 0;
+};
+
+Result<std::unique_ptr<Model>> Unigram::create(const Component& component) {
+  OPTIMA_ASSIGN(const json::Array* items, component.array("vocab"));
+  std::vector<std::string_view> tokens;
+  std::vector<double> scores;
+  for (size_t i = 0; i < items->size(); ++i) {
+    const json::Array* pair = (*items)[i].array();
+    const bool whole = pair != nullptr && pair->size() == 2 && (*pair)[0].string() != nullptr &&
+                       ((*pair)[1].real() != nullptr || (*pair)[1].integer() != nullptr);
+    if (!whole) return component.wrong(text("vocab[", i, "]"), "token with its score");
+    tokens.push_back(*(*pair)[0].string());
+    const json::Value& score = (*pair)[1];
+    scores.push_back(score.real() != nullptr ? *score.real()
+                                             : static_cast<double>(*score.integer()));
+    if (tokens.back().size() > kTokenBytesMax) {
+      return Status(Code::unsupported,
+                    text("tokenizer.json: ", component.place(), ".vocab[", i, "] has ",
+                         tokens.back().size(), " bytes; at most ", kTokenBytesMax));
+    }
+  }
+  if (tokens.empty()) return component.wrong("vocab", "list of tokens");
+  std::unique_ptr<Unigram> made(
+      new Unigram(Vocabulary(tokens), static_cast<int32_t>(tokens.size())));
+  OPTIMA_ASSIGN(const int64_t unknown, component.integer_or("unk_id", -1));
+  if (unknown < -1 || unknown >= static_cast<int64_t>(tokens.size())) {
+    return component.wrong("unk_id", "id of a token");
+  }
+  made->unknown_ = static_cast<int32_t>(unknown);
+  OPTIMA_ASSIGN(const int fall_back, component.flag_or("byte_fallback", 0));
+  if (fall_back != 0) made->find_byte_tokens();
+  made->unknown_score_ = *std::min_element(scores.begin(), scores.end()) - kUnknownPenalty;
+  made->scores_ = std::move(scores);
+  made->trie_ = TokenTrie(made->vocabulary_);
+  return std::unique_ptr<Model>(std::move(made));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Model>> create_unigram(const Component& component) {
+  return Unigram::create(component);
+}
+
+}  // namespace optima::tokenizer::hf
