@@ -65,7 +65,8 @@ std::shared_ptr<const TokenTable> read_table(const char* path) {
 
 // The best of `tries` allowed tokens drawn at random: while there are tokens left any, then those
 // that tend to end a text.
-int32_t choose(const TokenMask& mask, const TokenTable& table, bool hurry, std::mt19937_64& random) {
+int32_t choose(const TokenMask& mask, const TokenTable& table, bool hurry,
+               std::mt19937_64& random) {
   std::vector<int32_t> allowed;
   for (size_t word = 0; word < mask.words.size(); ++word)
     for (uint64_t bits = mask.words[word]; bits != 0; bits &= bits - 1)
@@ -81,7 +82,8 @@ int32_t choose(const TokenMask& mask, const TokenTable& table, bool hurry, std::
     int score = table.use(token) == TokenUse::end ? 100 : -static_cast<int>(bytes.size());
     if (bytes == "\"") score = in_string ? 60 : 40;
     if (bytes == "}" || bytes == "]") score = 50;
-    if (bytes == "\\" || bytes == " " || bytes == "\n" || bytes == "\t" || bytes == "\r") score = -9;
+    if (bytes == "\\" || bytes == " " || bytes == "\n" || bytes == "\t" || bytes == "\r")
+      score = -9;
     if (bytes == ",") score = -5;
     score = score * 4 + static_cast<int>(random() % 4);
     if (score > best_score) best = token, best_score = score;
@@ -110,8 +112,7 @@ std::string walk(const std::shared_ptr<const Grammar>& grammar, uint64_t seed, i
 std::string accept(const std::shared_ptr<const Grammar>& grammar, std::string_view text) {
   GrammarState state(grammar);
   const Status status = state.accept_text(text);
-  if (!status.ok())
-    return "no " + std::to_string(status.numbers().wanted) + " " + status.message();
+  if (!status.ok()) return "no " + std::to_string(status.numbers().wanted) + " " + status.message();
   return state.can_end() ? "yes" : "incomplete";
 }
 

@@ -1,13 +1,14 @@
 // JSON by hand: the shared parts of RFC 8259.
 #include "sampling/grammar/json_rules.h"
 
+#include "sampling/grammar/number_rules.h"
 #include "sampling/grammar/text_automaton.h"
 
 namespace optima::sampling::grammar {
 namespace {
 
 constexpr int kSpaceMax = 64;
-constexpr int kExponentDigits = 3;
+constexpr int32_t kExponentLow = -323, kExponentHigh = 308;  // of a double
 
 }  // namespace
 
@@ -78,20 +79,11 @@ void JsonRules::fraction(StateId from, StateId to) {
 }
 
 void JsonRules::exponent(StateId from, StateId to) {
-  const StateId mark = builder_.state(), sign = builder_.state();
+  const StateId mark = builder_.state();
   builder_.skip(from, to);
   builder_.bytes(from, 'e', 'e', mark);
   builder_.bytes(from, 'E', 'E', mark);
-  builder_.bytes(mark, '+', '+', sign);
-  builder_.bytes(mark, '-', '-', sign);
-  builder_.skip(mark, sign);
-  StateId now = sign;
-  for (int i = 0; i < kExponentDigits; ++i) {
-    const StateId next = builder_.state();
-    builder_.bytes(now, '0', '9', next);
-    builder_.skip(next, to);
-    now = next;
-  }
+  write_exponent(builder_, mark, kExponentLow, kExponentHigh, to);
 }
 
 StateId JsonRules::number() {

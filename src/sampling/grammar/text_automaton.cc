@@ -79,22 +79,6 @@ TextAutomaton literal_text(std::string_view text) {
   return result;
 }
 
-Result<TextAutomaton> text_of_length(int64_t min, int64_t max) {
-  const int64_t counted = max == kUnlimited ? min : max;
-  if (counted >= kAutomatonStatesMax) return too_large("states", counted, kAutomatonStatesMax);
-  TextAutomaton result;
-  for (int64_t i = 0; i <= counted; ++i) {
-    TextAutomaton::State state;
-    state.final = i >= min;
-    if (i < counted)
-      state.edges.push_back({CodePointSet::all(), static_cast<uint32_t>(i + 1)});
-    else if (max == kUnlimited)
-      state.edges.push_back({CodePointSet::all(), static_cast<uint32_t>(i)});
-    result.states.push_back(std::move(state));
-  }
-  return result;
-}
-
 TextAutomaton other_than(const std::vector<std::string>& texts) {
   struct Node {
     std::map<uint32_t, uint32_t> children;
@@ -156,6 +140,36 @@ Result<TextAutomaton> intersection(const TextAutomaton& a, const TextAutomaton& 
         const uint32_t target = state_of(x.target, y.target);
         result.states[i].edges.push_back({std::move(both), target});
       }
+    }
+    OPTIMA_TRY(check_size(result, edges));
+  }
+  return result;
+}
+
+Result<TextAutomaton> of_length(const TextAutomaton& automaton, int64_t min, int64_t max) {
+  TextAutomaton result;
+  const int64_t counted = max == kUnlimited ? min : max;
+  std::map<std::pair<uint32_t, int64_t>, uint32_t> known;
+  std::vector<std::pair<uint32_t, int64_t>> pairs;
+  const auto state_of = [&](uint32_t state, int64_t length) {
+    const auto fresh = static_cast<uint32_t>(pairs.size());
+    const auto [found, is_new] = known.try_emplace({state, length}, fresh);
+    if (is_new) {
+      pairs.emplace_back(state, length);
+      result.states.emplace_back();
+      result.states.back().final = automaton.states[state].final && length >= min;
+    }
+    return found->second;
+  };
+  state_of(0, 0);
+  int64_t edges = 0;
+  for (uint32_t i = 0; i < pairs.size(); ++i) {
+    const auto [state, length] = pairs[i];
+    if (length >= max) continue;
+    for (const TextAutomaton::Edge& edge : automaton.states[state].edges) {
+      const uint32_t target = state_of(edge.target, std::min(length + 1, counted));
+      result.states[i].edges.push_back({edge.set, target});
+      ++edges;
     }
     OPTIMA_TRY(check_size(result, edges));
   }

@@ -35,15 +35,19 @@ struct TextAutomaton {
 
 TextAutomaton any_text();
 TextAutomaton literal_text(std::string_view text);  // UTF-8
-// Of min to max code points.
-Result<TextAutomaton> text_of_length(int64_t min, int64_t max);
 // All texts that are none of these.
 TextAutomaton other_than(const std::vector<std::string>& texts);
 Result<TextAutomaton> intersection(const TextAutomaton& a, const TextAutomaton& b);
 Result<TextAutomaton> complement(const TextAutomaton& automaton);
+// Those of its texts that have min to max code points.
+Result<TextAutomaton> of_length(const TextAutomaton& automaton, int64_t min, int64_t max);
 bool is_empty(const TextAutomaton& automaton);
 
-enum class TextEncoding : uint8_t { utf8, json };
+enum class TextEncoding : uint8_t {
+  utf8,
+  json,        // every character may be an escape
+  json_plain,  // printable ASCII only where it must or often is: quotation mark, backslash, slash
+};
 
 // Writes code points as bytes into a network.
 class TextWriter {

@@ -147,11 +147,21 @@ void TextWriter::set(StateId from, const CodePointSet& set, StateId to) {
   if (encoding_ == TextEncoding::utf8) return utf8(from, set, to);
   const CodePointSet needs_escape({{0, 0x1F}, {'"', '"'}, {'\\', '\\'}});
   utf8(from, set.intersected(needs_escape.complement()), to);
-  json_escapes(from, set, to);
+  if (encoding_ == TextEncoding::json) return json_escapes(from, set, to);
+  const CodePointSet plain({{0x20, 0x21}, {0x23, 0x2E}, {0x30, 0x5B}, {0x5D, 0x7E}});
+  const CodePointSet others = set.intersected(plain.complement());
+  if (!others.empty()) json_escapes(from, others, to);
 }
 
 void TextWriter::literal(StateId from, std::string_view text, StateId to) {
-  automaton(from, literal_text(text), to);
+  for (size_t at = 0; at < text.size() && !builder_.full();) {
+    const CodePoint point = decode_utf8(text, at);
+    at += std::max(point.byte_count, 1u);
+    const StateId next = builder_.state();
+    set(from, CodePointSet::of(point.value), next);
+    from = next;
+  }
+  builder_.skip(from, to);
 }
 
 void TextWriter::automaton(StateId from, const TextAutomaton& automaton, StateId to) {
