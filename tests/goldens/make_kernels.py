@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Expected values of the kernel references, computed by numpy in float64.
+"""Expected values of the kernel references, computed by numpy and torch in float64.
 
-Made with numpy 2.4.6 (any version gives the same to the digits kept, except for the random inputs,
-which numpy pins per bit generator). Output: tests/goldens/kernels.txt, one array a line:
+Made with numpy 2.4.6 and torch 2.15.0 (any version gives the same to the digits kept, except for
+the random inputs, which numpy pins per bit generator: append new arrays, or the old ones change).
+Output: tests/goldens/kernels.txt, one array a line:
 
     name count value...
 
@@ -11,6 +12,8 @@ Run from the repository root: python tests/goldens/make_kernels.py
 import pathlib
 
 import numpy as np
+import torch
+import torch.nn.functional as F
 
 random = np.random.Generator(np.random.PCG64(20240607))
 lines = []
@@ -40,6 +43,7 @@ def rms_norm():
     put("rms_norm.x", x)
     put("rms_norm.weight", weight)
     put("rms_norm.out", norm * weight)
+    put("rms_norm.unit", norm)
 
 
 def rope():
@@ -84,11 +88,13 @@ def f16():
     put("f16.bits", [b for v, b in zip(values, bits) if np.isfinite(v)])
 
 
-def attention(name, tokens, first, heads, kv_heads, dim, window=0, softcap=0.0):
+def attention(name, tokens, first, heads, kv_heads, dim, window=0, softcap=0.0, sinks=False,
+              causal=True):
     length = first + tokens
     q = floats(tokens, heads, dim)
     k, v = halves(length, kv_heads, dim), halves(length, kv_heads, dim)
     scale = np.float64(np.float32(1 / np.sqrt(np.float32(dim))))
+    sink = floats(heads, scale=2).astype(np.float64) if sinks else np.full(heads, -np.inf)
     out = np.zeros((tokens, heads, dim))
     for head in range(heads):
         kv = head // (heads // kv_heads)
@@ -98,14 +104,74 @@ def attention(name, tokens, first, heads, kv_heads, dim, window=0, softcap=0.0):
         query = first + np.arange(tokens)[:, None]
         key = np.arange(length)[None, :]
         seen = (key <= query) & ((key > query - window) | (window == 0))
-        logits = np.where(seen, logits, -np.inf)
+        logits = np.where(seen | (not causal), logits, -np.inf)
+        # The sink is one more column of the softmax, dropped before the values are summed.
+        logits = np.concatenate([logits, np.full((tokens, 1), sink[head])], axis=1)
         weights = np.exp(logits - logits.max(axis=1, keepdims=True))
         weights /= weights.sum(axis=1, keepdims=True)
-        out[:, head] = weights @ v[:, kv].astype(np.float64)
+        out[:, head] = weights[:, :-1] @ v[:, kv].astype(np.float64)
     put(f"{name}.shape", [tokens, first, heads, kv_heads, dim, window])
     put(f"{name}.softcap", [softcap])
+    if sinks:
+        put(f"{name}.sinks", sink)
+    if not causal:
+        put(f"{name}.mask", [1])
     for part, array in (("q", q), ("k", k), ("v", v), ("out", out)):
         put(f"{name}.{part}", array)
+
+
+
+def tensor(array):
+    return torch.from_numpy(array.astype(np.float64))
+
+
+def activations():
+    x = np.concatenate([floats(20, scale=3), np.float32([0, 1e-6, -1e-6, -5, -9, 12, -30, 60])])
+    up = np.concatenate([floats(26, scale=5), np.float32([-7.5, 7.5])])
+    t, u = tensor(x), tensor(up)
+    put("act.x", x)
+    put("act.up", up)
+    put("act.silu", F.silu(t))
+    put("act.gelu_tanh", F.gelu(t, approximate="tanh"))
+    put("act.gelu_erf", F.gelu(t))
+    put("act.relu", F.relu(t))
+    put("act.relu_squared", F.relu(t).square())
+    put("act.gelu_quick", t * torch.sigmoid(float(np.float32(1.702)) * t))
+    alpha, limit = float(np.float32(1.702)), 7.0
+    gate = t.clamp(max=limit)
+    put("act.swiglu_clamped", (u.clamp(-limit, limit) + 1) * gate * torch.sigmoid(alpha * gate))
+    put("act.softcap", 5.0 * torch.tanh(t / 5.0))
+
+
+def layer_norm():
+    x, weight, bias = floats(3, 13, scale=3) + np.float32(20), floats(13), floats(13)
+    put("layer_norm.x", x)
+    put("layer_norm.weight", weight)
+    put("layer_norm.bias", bias)
+    for name, w, b in (("unit", None, None), ("scaled", weight, None), ("out", weight, bias)):
+        w, b = (None if v is None else tensor(v) for v in (w, b))
+        out = F.layer_norm(tensor(x), (13,), w, b, eps=float(np.float32(1e-5)))
+        put(f"layer_norm.{name}", out)
+
+
+def moe_route(name, rows, experts, used, scoring, normalised=False, bias=False, scale=1.0):
+    logits = floats(rows, experts, scale=2)
+    shift = floats(experts, scale=0.3) if bias else np.zeros(experts, np.float32)
+    t = tensor(logits)
+    scores = {"softmax": F.softmax(t, dim=-1), "sigmoid": torch.sigmoid(t), "logit": t}[scoring]
+    ids = torch.topk(scores + tensor(shift), used, dim=-1).indices
+    weights = scores.gather(-1, ids)
+    if scoring == "logit":
+        weights = F.softmax(weights, dim=-1)
+    if normalised:
+        weights = weights / weights.sum(dim=-1, keepdim=True)
+    kinds = {"softmax": 0, "logit": 1, "sigmoid": 2}
+    put(f"{name}.shape", [rows, experts, used, kinds[scoring], int(normalised)])
+    put(f"{name}.scale", [scale])
+    put(f"{name}.logits", logits)
+    put(f"{name}.bias", shift)
+    put(f"{name}.ids", ids)
+    put(f"{name}.weights", weights * scale)
 
 
 rms_norm()
@@ -118,6 +184,22 @@ attention("attention_window", tokens=3, first=30, heads=2, kv_heads=1, dim=8, wi
 attention("attention_softcap", tokens=2, first=14, heads=2, kv_heads=1, dim=16, softcap=1.5)
 attention("attention_all", tokens=18, first=16, heads=4, kv_heads=2, dim=8, window=20, softcap=2.0)
 attention("attention_decode", tokens=1, first=40, heads=3, kv_heads=1, dim=16)
+activations()
+layer_norm()
+moe_route("moe_qwen3", rows=4, experts=16, used=4, scoring="softmax", normalised=True)
+moe_route("moe_olmoe", rows=3, experts=16, used=5, scoring="softmax")
+moe_route("moe_gpt_oss", rows=4, experts=32, used=4, scoring="logit")
+moe_route("moe_llama4", rows=3, experts=9, used=1, scoring="sigmoid")
+moe_route("moe_deepseek", rows=4, experts=24, used=6, scoring="sigmoid", normalised=True, bias=True,
+          scale=2.5)
+moe_route("moe_softmax_bias", rows=3, experts=12, used=3, scoring="softmax", bias=True)
+attention("attention_sinks", tokens=4, first=13, heads=4, kv_heads=2, dim=8, sinks=True)
+attention("attention_sinks_window", tokens=3, first=33, heads=2, kv_heads=1, dim=8, window=5,
+          softcap=2.0, sinks=True)
+attention("attention_sinks_decode", tokens=1, first=36, heads=3, kv_heads=1, dim=8, sinks=True)
+attention("attention_encoder", tokens=19, first=0, heads=2, kv_heads=2, dim=8, causal=False)
+attention("attention_prefix", tokens=5, first=14, heads=2, kv_heads=1, dim=8, sinks=True,
+          causal=False)
 path = pathlib.Path("tests/goldens/kernels.txt")
 path.write_text("\n".join(lines) + "\n")
-print(path, path.stat().st_size, "bytes, numpy", np.__version__)
+print(path, path.stat().st_size, "bytes, numpy", np.__version__, "torch", torch.__version__)

@@ -71,16 +71,23 @@ struct Problem {
     q = random_floats(random, shape.tokens * shape.heads * shape.head_dim);
     k = random_floats(random, shape.positions() * shape.kv_heads * shape.head_dim, kKeyMax);
     v = random_floats(random, shape.positions() * shape.kv_heads * shape.head_dim, kValueMax);
+    if (shape.sinks) sinks = random_floats(random, shape.heads, 4);
+  }
+  AttentionArgs args(const PagedKv& kv, float* out) const {
+    AttentionArgs filled = attention_args(shape, kv, q.data(), out);
+    filled.sinks = sinks.empty() ? nullptr : sinks.data();
+    return filled;
   }
   AttentionShape shape;
   std::vector<float> q;
   std::vector<float> k;
   std::vector<float> v;
+  std::vector<float> sinks;
 };
 
 std::vector<float> solve(const Problem& problem, const PagedKv& kv, const AttentionKernel& kernel) {
   std::vector<float> out(problem.q.size(), 99.0f);
-  run_all_items(kernel, attention_args(problem.shape, kv, problem.q.data(), out.data()));
+  run_all_items(kernel, problem.args(kv, out.data()));
   return out;
 }
 
@@ -88,7 +95,7 @@ std::vector<float> solve_split(const Problem& problem, const PagedKv& kv,
                                const AttentionSplitKernel& kernel, int64_t splits) {
   const AttentionShape& shape = problem.shape;
   std::vector<float> out(problem.q.size(), 99.0f);
-  const AttentionArgs args = attention_args(shape, kv, problem.q.data(), out.data());
+  const AttentionArgs args = problem.args(kv, out.data());
   std::vector<float> partial(static_cast<size_t>(shape.heads * splits * (shape.head_dim + 2)),
                              77.0f);
   std::vector<unsigned char> scratch(
@@ -117,7 +124,8 @@ std::string describe(const AttentionShape& s) {
   return "tokens " + std::to_string(s.tokens) + " first " + std::to_string(s.first_position) +
          " heads " + std::to_string(s.heads) + "/" + std::to_string(s.kv_heads) + " dim " +
          std::to_string(s.head_dim) + " window " + std::to_string(s.window) + " softcap " +
-         std::to_string(s.softcap) + (s.kv_type == KvType::f32 ? " f32" : " f16");
+         std::to_string(s.softcap) + (s.kv_type == KvType::f32 ? " f32" : " f16") +
+         (s.mask == AttentionMask::all ? " all" : "") + (s.sinks ? " sinks" : "");
 }
 
 void check(const AttentionShape& shape) {
@@ -141,8 +149,10 @@ void check(const AttentionShape& shape) {
 // result; what remains is the rounding to fp32 and the nine digits kept.
 TEST(Attention, ReferenceMatchesNumpy) {
   const Goldens goldens;
-  for (const char* name : {"attention_causal", "attention_gqa", "attention_window",
-                           "attention_softcap", "attention_all", "attention_decode"}) {
+  for (const char* name :
+       {"attention_causal", "attention_gqa", "attention_window", "attention_softcap",
+        "attention_all", "attention_decode", "attention_sinks", "attention_sinks_window",
+        "attention_sinks_decode", "attention_encoder", "attention_prefix"}) {
     for (const KvType type : {KvType::f16, KvType::f32}) {
       const std::string prefix = std::string(name) + ".";
       const std::vector<double>& numbers = goldens.doubles(prefix + "shape");
@@ -153,10 +163,12 @@ TEST(Attention, ReferenceMatchesNumpy) {
       for (size_t i = 0; i < 6; ++i) *fields[i] = static_cast<int64_t>(numbers[i]);
       shape.softcap = static_cast<float>(goldens.doubles(prefix + "softcap")[0]);
       shape.kv_type = type;
+      if (goldens.has(prefix + "mask")) shape.mask = AttentionMask::all;
       Problem problem(shape);
       problem.q = goldens.floats(prefix + "q");
       problem.k = goldens.floats(prefix + "k");
       problem.v = goldens.floats(prefix + "v");
+      if (goldens.has(prefix + "sinks")) problem.sinks = goldens.floats(prefix + "sinks");
       const PagedKv kv(shape, problem.k, problem.v);
       expect_close(solve(problem, kv, kAttentionReference), goldens.doubles(prefix + "out"), 1e-7,
                    3e-8);
@@ -358,6 +370,115 @@ TEST(Attention, SplitsThatSeeNothingAreZeroAndIgnored) {
   const std::vector<float> want = solve(problem, kv, kAttentionReference);
   for (const auto& row : runnable(attention_split_variants(), kSimSplit512)) {
     expect_near(solve_split(problem, kv, row.kernel, 50), want, tolerance(shape), row.name);
+  }
+}
+
+TEST(Attention, Sinks) {
+  for (const int64_t head_dim : {16, 24, 80, 128, 256}) {
+    for (const KvType type : {KvType::f16, KvType::f32}) {
+      for (const int64_t window : {0, 1, 21}) {
+        for (const int64_t tokens : {1, 19}) {
+          check({.tokens = tokens,
+                 .first_position = 61,
+                 .heads = 6,
+                 .kv_heads = 2,
+                 .head_dim = head_dim,
+                 .window = window,
+                 .softcap = window == 21 ? 3.0f : 0.0f,
+                 .kv_type = type,
+                 .sinks = true});
+        }
+      }
+    }
+  }
+}
+
+TEST(Attention, AllPositions) {
+  for (const int64_t first : {0, 1, 15, 16, 61, 130}) {
+    for (const int64_t tokens : {1, 2, 15, 16, 17, 33, 70}) {
+      check({.tokens = tokens,
+             .first_position = first,
+             .heads = 4,
+             .kv_heads = 2,
+             .head_dim = first == 61 ? 80 : 24,
+             .softcap = first == 15 ? 2.0f : 0.0f,
+             .kv_type = first == 16 ? KvType::f32 : KvType::f16,
+             .mask = AttentionMask::all,
+             .sinks = first == 130});
+    }
+  }
+}
+
+// One head a kind of sink: -inf is no sink, a huge one takes it all, NaN and +inf give NaN, a very
+// low one changes nothing.
+TEST(Attention, ExtremeSinks) {
+  for (const int64_t tokens : {1, 20}) {
+    const AttentionShape shape = {.tokens = tokens,
+                                  .first_position = 70,
+                                  .heads = 5,
+                                  .kv_heads = 1,
+                                  .head_dim = 16,
+                                  .kv_type = KvType::f32};
+    Problem problem(shape);
+    const PagedKv kv(shape, problem.k, problem.v);
+    const std::vector<float> plain = solve(problem, kv, kAttentionReference);
+    problem.sinks = {-INFINITY, 1e30f, NAN, INFINITY, -1e30f};
+    std::vector<float> want = plain;
+    for (size_t i = 0; i < want.size(); ++i) {
+      const size_t head = i / 16 % 5;
+      if (head == 1) want[i] = 0;
+      if (head == 2 || head == 3) want[i] = NAN;
+    }
+    expect_near(solve(problem, kv, kAttentionReference), want, 1e-6f, "reference");
+    for (const auto& row : runnable(attention_variants(), kSim512)) {
+      expect_near(solve(problem, kv, row.kernel), want, tolerance(shape), row.name);
+    }
+    if (tokens > 1) continue;
+    for (const auto& row : runnable(attention_split_variants(), kSimSplit512)) {
+      expect_near(solve_split(problem, kv, row.kernel, 4), want, tolerance(shape), row.name);
+    }
+  }
+}
+
+// All logits are -inf: the sink alone has weight, and it has no value.
+TEST(Attention, SinksOverNothingSeenGiveZeros) {
+  const AttentionShape shape = {.tokens = 1,
+                                .first_position = 40,
+                                .heads = 2,
+                                .kv_heads = 1,
+                                .head_dim = 8,
+                                .kv_type = KvType::f32};
+  Problem problem(shape);
+  for (size_t i = 0; i < problem.k.size(); i += 8) problem.k[i] = 1.0f;
+  problem.q[0] = problem.q[8] = -INFINITY;
+  problem.sinks = {-3.0f, -INFINITY};
+  const PagedKv kv(shape, problem.k, problem.v);
+  const std::vector<float> want(16, 0.0f);
+  expect_near(solve(problem, kv, kAttentionReference), want, 0, "reference");
+  for (const auto& row : runnable(attention_variants(), kSim512)) {
+    expect_near(solve(problem, kv, row.kernel), want, 0, row.name);
+  }
+  for (const auto& row : runnable(attention_split_variants(), kSimSplit512)) {
+    expect_near(solve_split(problem, kv, row.kernel, 3), want, 0, row.name);
+  }
+}
+
+// Most splits are empty; the sink must count once, not once a split.
+TEST(Attention, SinksEnterAMergeOnce) {
+  const AttentionShape shape = {.tokens = 1,
+                                .first_position = 20,
+                                .heads = 4,
+                                .kv_heads = 2,
+                                .head_dim = 24,
+                                .window = 9,
+                                .sinks = true};
+  const Problem problem(shape);
+  const PagedKv kv(shape, problem.k, problem.v);
+  const std::vector<float> want = solve(problem, kv, kAttentionReference);
+  for (const auto& row : runnable(attention_split_variants(), kSimSplit512)) {
+    for (const int64_t splits : {1, 2, 50}) {
+      expect_near(solve_split(problem, kv, row.kernel, splits), want, tolerance(shape), row.name);
+    }
   }
 }
 

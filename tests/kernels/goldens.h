@@ -26,6 +26,7 @@ class Goldens {
     }
   }
 
+  bool has(const std::string& name) const { return arrays_.count(name) != 0; }
   const std::vector<double>& doubles(const std::string& name) const {
     static const std::vector<double> none;
     const auto found = arrays_.find(name);

@@ -29,6 +29,8 @@ struct AttentionShape {
   int64_t window = 0;
   float softcap = 0;
   KvType kv_type = KvType::f16;
+  AttentionMask mask = AttentionMask::causal;
+  bool sinks = false;  // whether a problem of this shape has them
 
   int64_t positions() const { return first_position + tokens; }
   int64_t pages() const { return (positions() + kPageTokens - 1) / kPageTokens; }
@@ -88,6 +90,7 @@ inline AttentionArgs attention_args(const AttentionShape& shape, const PagedKv& 
   args.window = shape.window;
   args.scale = 1.0f / sqrtf(static_cast<float>(shape.head_dim));
   args.softcap = shape.softcap;
+  args.mask = shape.mask;
   return args;
 }
 

@@ -22,6 +22,8 @@ TEST(RmsNorm, ReferenceMatchesNumpy) {
   std::vector<float> out(x.size());
   kRmsNormReference({x.data(), 11, weight.data(), out.data(), 11, 11, 1e-5f}, 0, 3);
   expect_close(out, goldens.doubles("rms_norm.out"), 2 * kEps, 0);
+  kRmsNormReference({x.data(), 11, nullptr, out.data(), 11, 11, 1e-5f}, 0, 3);
+  expect_close(out, goldens.doubles("rms_norm.unit"), 2 * kEps, 0);
 }
 
 struct Rows {
@@ -53,6 +55,24 @@ TEST(RmsNorm, VariantsMatchReference) {
       for (size_t i = 0; i < got.size(); ++i) {
         ASSERT_NEAR(got[i], want[i], 3 * kEps * fabs(want[i])) << row.name << " width " << width;
       }
+    }
+  }
+}
+
+// No weight is a weight of ones, to the bit.
+TEST(RmsNorm, WithoutWeight) {
+  std::mt19937 random(5);
+  std::normal_distribution<float> normal;
+  for (const int64_t width : {1, 7, 8, 9, 24, 64, 80, 97, 256}) {
+    std::vector<float> x(static_cast<size_t>(3 * width));
+    for (float& value : x) value = normal(random);
+    const std::vector<float> ones(static_cast<size_t>(width), 1.0f);
+    auto rows = runnable_rows(rms_norm_variants());
+    rows.push_back({"rms_norm_ref", kIsaNone, kRmsNormReference});
+    for (const auto& row : rows) {
+      std::vector<float> out = x;  // in place
+      row.fn({out.data(), width, nullptr, out.data(), width, width, 1e-6f}, 0, 3);
+      ASSERT_EQ(out, norm(row.fn, {3, width, width}, x, ones)) << row.name << " width " << width;
     }
   }
 }
