@@ -42,15 +42,17 @@ def rope_parameters(config, layer_type=None):
     elif layer_type == "sliding_attention":
         rope = {"rope_theta": config.get("rope_local_base_freq", 10000.0)}
     rope.setdefault("rope_type", rope.pop("type", "default"))
+    if config["model_type"] == "phi3" and rope["rope_type"] in ("su", "yarn"):
+        rope["rope_type"] = "longrope"  # its older names
     theta = config.get("rope_theta", config.get("rotary_emb_base"))
     if theta is None:
         theta = ROPE_THETA.get(config["model_type"], 10000.0)
     rope.setdefault("rope_theta", theta)
     partial = config.get("partial_rotary_factor", config.get("rotary_pct", 1.0))
     rope.setdefault("partial_rotary_factor", partial)
-    for key in ("original_max_position_embeddings",):
-        if key in config:
-            rope.setdefault(key, config[key])
+    if "original_max_position_embeddings" in config:
+        rope["original_max_position_embeddings"] = config["original_max_position_embeddings"]
+    rope.setdefault("original_max_position_embeddings", config.get("max_position_embeddings"))
     return rope
 
 

@@ -38,6 +38,15 @@ def chat_template(folder, settings):
     return file.read_text() if file.exists() else settings.get("chat_template")
 
 
+def begins_with_bos(whole, settings):
+    """What the post-processor does, or what the settings say where it says nothing."""
+    post = whole.get("post_processor") or {"type": "none"}
+    for step in post["processors"] if post["type"] == "Sequence" else [post]:
+        if step["type"] == "TemplateProcessing":
+            return "SpecialToken" in step["single"][0]
+    return bool(settings.get("add_bos_token", False))
+
+
 def write(folder, config, writer):
     whole = json.loads((folder / "tokenizer.json").read_text())
     settings = json.loads((folder / "tokenizer_config.json").read_text())
@@ -64,7 +73,7 @@ def write(folder, config, writer):
         token = content(settings.get(f"{key}_token"))
         if token is not None and token in ids:
             add(ids[token])
-    writer.add_add_bos_token(bool(settings.get("add_bos_token", False)))
+    writer.add_add_bos_token(begins_with_bos(whole, settings))
     template = chat_template(folder, settings)
     if template is not None:
         writer.add_chat_template(template)

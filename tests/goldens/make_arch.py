@@ -30,6 +30,8 @@ TOLERANCE = 1e-3  # of the logits' standard deviation
 MOVES = 10 * TOLERANCE
 ENTROPY = 0.5
 ROUTER_GAP = 2e-3
+SEEDS = 12
+RETRY = ("router_gap", "continuation")  # in the message: another seed may do
 FOLDER_LIMIT = 400_000
 
 
@@ -39,12 +41,12 @@ def make_sequences(spec):
             for length in spec.lengths]
 
 
-def build(spec, tokenizer, folder, sequences):
+def build(spec, folder, sequences):
     model = AutoModelForCausalLM.from_config(spec.config, attn_implementation="eager")
     model = model.to(torch.float32).eval()
     arch.randomise(spec, model)
     arch.scale_logits(spec, model, sequences)
-    arch.save(spec, model, tokenizer, folder)
+    arch.save(spec, model, folder)
     make_arch_specs.after_save(spec, folder)
 
 
@@ -59,6 +61,8 @@ def measure(spec, folder, sequences):
     print(spec.name, facts, flush=True)
     assert logits.std() >= 2 and entropy <= ENTROPY, (spec.name, facts)
     assert not gaps or min(gaps) >= ROUTER_GAP, (spec.name, facts)
+    if not {"dynamic", "longrope"} & set(spec.notes):  # their factors change with the length
+        facts |= arch.text_golden(folder, model)
     return logits, facts
 
 
@@ -104,12 +108,23 @@ def convert(spec, folder):
         assert not spec.gguf, (spec.name, "has a form in GGUF after all")
 
 
-def make(spec, tokenizer):
+def accepted(spec, folder, sequences):
+    """The first seed whose model passes; a router near a tie makes most of the others fail."""
+    for attempt in range(SEEDS):
+        build(spec, folder, sequences)
+        try:
+            return measure(spec, folder, sequences)
+        except AssertionError as error:
+            if attempt == SEEDS - 1 or not any(t in str(error) for t in RETRY):
+                raise
+            spec.seed += 100
+
+
+def make(spec):
     folder = OUT / spec.name
     folder.mkdir(parents=True, exist_ok=True)
     sequences = make_sequences(spec)
-    build(spec, tokenizer, folder, sequences)
-    logits, facts = measure(spec, folder, sequences)
+    logits, facts = accepted(spec, folder, sequences)
     golden = write_golden(spec, folder, sequences, logits, facts)
     convert(spec, folder)
     size = sum(f.stat().st_size for f in folder.iterdir())
@@ -123,14 +138,13 @@ def main():
     torch.set_num_threads(1)
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
-    tokenizer = arch.make_tokenizer()
     names = sys.argv[1:]
     failed = []
     for spec in make_arch_specs.all_specs():
         if names and spec.name not in names:
             continue
         try:
-            make(spec, tokenizer)
+            make(spec)
         except AssertionError as error:
             print("  REFUSED", error, flush=True)
             failed.append(spec.name)

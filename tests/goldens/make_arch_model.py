@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import json
 import pathlib
+import random
 import tempfile
 
 import safetensors.torch
@@ -17,7 +18,12 @@ import tiny_vocabulary
 SPECIALS = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
 MERGES = 38
 VOCABULARY = len(SPECIALS) + 256 + MERGES
+LLAMA3_SPLIT = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}|"
+                r" ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+")
 LOGIT_STD = 4.0
+CONTINUATION = 12
+DISTINCT = 3
+MARGIN = 0.02  # of the logits' standard deviation
 LAST = 8  # logits of a mutated model that are kept
 
 
@@ -32,12 +38,15 @@ class Spec:
     embed_std: float = 0.6
     attention_gain: float = 1.8
     mlp_gain: float = 1.5
+    router_gain: float = 2.0
     bias_std: float = 0.3
     centers: dict = dataclasses.field(default_factory=dict)  # part of a name -> centre of a norm
     norm_offset: float = 0.0  # 1 where the model adds 1 to its norms
     legacy: dict | None = None  # changes that give config.json the form of older releases
     shard: str | None = None
     template: str = "file"  # "file", "config" or "none"
+    tokenizer: str = "smollm"  # or "llama3"
+    generation: dict = dataclasses.field(default_factory=dict)  # into generation_config.json
     notes: dict = dataclasses.field(default_factory=dict)  # into golden.json
     gguf: str = ""  # why there is no model.gguf; empty: there is one
 
@@ -77,7 +86,7 @@ def values_for(spec, name, weight, noise):
     if any(part in name for part in ("q_proj", "k_proj", "query_key_value", "qkv", "c_attn")):
         gain = spec.attention_gain
     elif any(part in name for part in ("router", "mlp.gate.", "gate.weight")):
-        gain = 2.0
+        gain = spec.router_gain
     elif any(part in name for part in ("gate", "up_proj", "c_fc", "dense_h_to_4h")):
         gain = spec.mlp_gain
     return gain * noise / fan_in**0.5
@@ -115,28 +124,42 @@ def scale_logits(spec, model, ids):
 
 # --- tokenizer ------------------------------------------------------------------------------
 
-def make_tokenizer():
-    """256 bytes, some merges and three special tokens, split as SmolLM2 splits text."""
-    model = tokenizers.Tokenizer(tokenizers.models.BPE())
-    model.pre_tokenizer = tokenizers.pre_tokenizers.Sequence([
+def pre_tokenizer(style):
+    if style == "llama3":
+        split = tokenizers.pre_tokenizers.Split(tokenizers.Regex(LLAMA3_SPLIT), "isolated")
+        rest = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+        return tokenizers.pre_tokenizers.Sequence([split, rest])
+    return tokenizers.pre_tokenizers.Sequence([
         tokenizers.pre_tokenizers.Digits(individual_digits=True),
         tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True),
     ])
+
+
+def make_tokenizer(style):
+    """256 bytes, some merges and three special tokens; the llama3 style begins with BOS."""
+    model = tokenizers.Tokenizer(tokenizers.models.BPE(ignore_merges=style == "llama3"))
+    model.pre_tokenizer = pre_tokenizer(style)
     model.decoder = tokenizers.decoders.ByteLevel()
     trainer = tokenizers.trainers.BpeTrainer(
         vocab_size=VOCABULARY, special_tokens=SPECIALS, show_progress=False,
         initial_alphabet=sorted(tokenizers.pre_tokenizers.ByteLevel.alphabet()))
     model.train_from_iterator(tiny_vocabulary.corpus(), trainer)
     assert model.get_vocab_size() == VOCABULARY
+    if style == "llama3":
+        model.post_processor = tokenizers.processors.TemplateProcessing(
+            single=f"{SPECIALS[1]} $A", pair=f"{SPECIALS[1]} $A {SPECIALS[1]}:1 $B:1",
+            special_tokens=[(SPECIALS[1], 1)])
     return model
 
 
-def save_tokenizer(spec, tokenizer, folder):
+def save_tokenizer(spec, folder):
+    tokenizer = make_tokenizer(spec.tokenizer)
     fast = PreTrainedTokenizerFast(
         tokenizer_object=tokenizer, bos_token=SPECIALS[1], eos_token=SPECIALS[2],
         unk_token=SPECIALS[0], pad_token=SPECIALS[2], clean_up_tokenization_spaces=False,
         model_max_length=spec.config.max_position_embeddings)
     fast.save_pretrained(folder)
+    tokenizer.save(str(folder / "tokenizer.json"))
     if spec.template == "file":
         (folder / "chat_template.jinja").write_text(tiny_vocabulary.CHATML)
     elif spec.template == "config":
@@ -194,12 +217,13 @@ def load(folder, changes=None, scales=None):
     return model.float().eval()
 
 
-def save(spec, model, tokenizer, folder):
+def save(spec, model, folder):
     for old in folder.glob("*"):
         old.unlink()
+    model.generation_config.update(**spec.generation)
     model.to(spec.dtype).save_pretrained(folder, **({"max_shard_size": spec.shard}
                                                     if spec.shard else {}))
-    save_tokenizer(spec, tokenizer, folder)
+    save_tokenizer(spec, folder)
     if spec.legacy is not None:
         path = folder / "config.json"
         config = change(json.loads(path.read_text()), spec.legacy)
@@ -237,7 +261,10 @@ def router_gaps(model):
     def look(_, __, output):
         scores = output[0] if isinstance(output, tuple) else output
         count = getattr(model.config, "num_experts_per_tok", None) or model.config.top_k_experts
-        best = scores.float().reshape(-1, scores.shape[-1]).sort(-1, descending=True).values
+        scores = scores.float().reshape(-1, scores.shape[-1])
+        if scores.min() >= 0 and (scores.sum(-1) - 1).abs().max() < 1e-3:
+            scores = scores.log()  # the router returns probabilities
+        best = scores.sort(-1, descending=True).values
         gaps.append(float((best[:, count - 1] - best[:, count]).min()))
 
     hooks = [module.register_forward_hook(look) for module in model.modules()
@@ -245,6 +272,33 @@ def router_gaps(model):
     yield gaps
     for hook in hooks:
         hook.remove()
+
+
+def greedy(model, ids, count):
+    """(the next ids, least distance to the second best over the deviation), None if unclear."""
+    ids, least = list(ids), float("inf")
+    for _ in range(count):
+        row = logits_of(model, [ids])[-1]
+        best = row.topk(2)
+        least = min(least, float((best.values[0] - best.values[1]) / row.std()))
+        ids.append(int(best.indices[0]))
+        if ids[-1] < len(SPECIALS) or least < MARGIN:
+            return None, least
+    return ids[-count:], least
+
+
+def text_golden(folder, model):
+    """A text whose ids have a continuation that is clear at every step."""
+    tokenizer = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
+    rng = random.Random(3)
+    for _ in range(150):
+        text = tiny_vocabulary.sentence(rng)[:24].strip()
+        ids = tokenizer.encode(text).ids
+        found, margin = greedy(model, ids, CONTINUATION)
+        if found is not None and len(set(found)) >= DISTINCT:
+            return {"text": text, "text_ids": ids, "continuation_ids": found,
+                    "continuation_margin": round(margin, 4)}
+    raise AssertionError("no text has a clear continuation")
 
 
 def mutation_entry(folder, mutation, sequences, logits):

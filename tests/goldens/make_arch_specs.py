@@ -16,7 +16,7 @@ def llama_config(rope, **changes):
     values = dict(hidden_size=40, num_attention_heads=5, num_key_value_heads=1, head_dim=16,
                   intermediate_size=56, num_hidden_layers=2, max_position_embeddings=256,
                   rms_norm_eps=0.01, rope_parameters=rope, tie_word_embeddings=True)
-    return LlamaConfig(**TOKENS, **(values | changes))
+    return LlamaConfig(**(TOKENS | values | changes))
 
 
 def llama_specs():
@@ -39,7 +39,8 @@ def llama_specs():
     llama3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0,
               "high_freq_factor": 4.0, "original_max_position_embeddings": 24}
     yield Spec(
-        "llama_llama3", llama_config(ROPE | llama3), dtype=torch.float16, shard="24KB", seed=3,
+        "llama_llama3", llama_config(ROPE | llama3, eos_token_id=[2, 0]), dtype=torch.float16,
+        shard="24KB", seed=3, tokenizer="llama3",
         legacy={"rope_parameters": None, "rope_theta": 10000.0, "rope_scaling": llama3,
                 "dtype": None, "torch_dtype": "float16"},
         mutations=[{"rope_scaling": None}, {"rope_theta": 500.0}, {"rope_scaling.factor": 2.0},
@@ -90,7 +91,8 @@ def qwen_specs():
     common = [{"rope_parameters.rope_theta": 500.0}, {"rms_norm_eps": 1e-6},
               {"hidden_act": "gelu"}]
     biases = [f"{ATTENTION}.{n}_proj.bias" for n in "qkv"]
-    yield Spec("qwen2", Qwen2Config(**shared), seed=11, mutations=common + biases)
+    sampling = dict(do_sample=True, temperature=0.7, top_p=0.8, top_k=20, repetition_penalty=1.05)
+    yield Spec("qwen2", Qwen2Config(**shared), seed=11, generation=sampling, mutations=common + biases)
     window = dict(use_sliding_window=True, sliding_window=9, max_window_layers=1)
     yield Spec("qwen2_window", Qwen2Config(**shared, **window), seed=12,
                gguf="GGUF has no form for qwen2 with a window",

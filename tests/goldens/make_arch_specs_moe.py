@@ -43,8 +43,10 @@ def qwen3_moe_specs():
     yield Spec(
         "qwen3_moe_dense", seed=73, **style, gguf="GGUF has no form for qwen3moe with dense "
         "layers or with router weights as they are",
+        legacy={"num_local_experts": None, "num_experts": 6, "rope_parameters": None,
+                "rope_theta": 10000.0},
         config=Qwen3MoeConfig(**shared, norm_topk_prob=False, mlp_only_layers=[0]),
-        mutations=[*common, {"norm_topk_prob": True}])
+        mutations=[{"rope_theta": 500.0}, *common[1:], {"norm_topk_prob": True}])
 
 
 def gpt_oss_mutations():
@@ -114,6 +116,22 @@ def gemma4_specs():
                    f"{last}.post_per_layer_input_norm.weight",
                    "model.embed_tokens_per_layer.weight",
                    "model.per_layer_model_projection.weight"])
+    experts = shared | dict(num_attention_heads=4, num_key_value_heads=2)
+    last = "model.layers.2"
+    yield Spec(
+        "gemma4_moe", Gemma4TextConfig(
+            **experts, num_hidden_layers=3, layer_types=[SLIDING, SLIDING, FULL],
+            hidden_size_per_layer_input=0, vocab_size_per_layer_input=VOCABULARY,
+            attention_k_eq_v=True, num_global_key_value_heads=1, enable_moe_block=True,
+            num_experts=4, top_k_experts=2, moe_intermediate_size=20,
+            final_logit_softcapping=9.0),
+        seed=92, dtype=torch.float16, router_gain=8.0, **style,
+        mutations=[EPS, {f"{full}.rope_theta": 50.0}, {"top_k_experts": 1},
+                   {"top_k_experts": 3}, {"sliding_window": 10},
+                   f"{last}.pre_feedforward_layernorm_2.weight",
+                   f"{last}.post_feedforward_layernorm_1.weight",
+                   f"{last}.post_feedforward_layernorm_2.weight",
+                   f"{last}.router.per_expert_scale"])
 
 
 def specs():

@@ -85,7 +85,7 @@ def run(path, ids, widen):
 
 
 def compare(folder, golden, widen, scratch):
-    """For each sequence its logits and their largest differences, row by row."""
+    """For each sequence its logits, their largest differences and divergences, row by row."""
     sequences = golden["sequences"]
     truth = np.fromfile(folder / "logits.bin", "<f4").reshape(-1, golden["vocabulary"])
     kinds = golden.get("longrope", ["long"] * len(sequences))
@@ -98,13 +98,24 @@ def compare(folder, golden, widen, scratch):
         got = run(path, ids, widen)
         want = truth[start:start + len(ids)]
         start += len(ids)
-        results.append((got, np.abs(got - want).max(-1) / truth.std()))
+        results.append((got, np.abs(got - want).max(-1) / truth.std(), divergence(want, got)))
     return results
+
+
+def divergence(want, got):
+    """Kullback-Leibler divergence of each row, in nats."""
+    def log_softmax(x):
+        x = x.astype(np.float64) - x.max(-1, keepdims=True)
+        return x - np.log(np.exp(x).sum(-1, keepdims=True))
+
+    p, q = log_softmax(want), log_softmax(got)
+    return (np.exp(p) * (p - q)).sum(-1)
 
 
 def judge(golden, results):
     """(largest difference where libllama is to agree, what is said of it)."""
-    whole = max(float(d.max()) for _, d in results)
+    whole = max(float(d.max()) for _, d, _ in results)
+    mean = float(np.concatenate([k for _, _, k in results]).mean())
     if "libllama_mutation" in golden:
         entry = next(e for e in golden["mutations"]
                      if e.get("config") == golden["libllama_mutation"])
@@ -113,10 +124,10 @@ def judge(golden, results):
         return part, f"{part:.2e} ({whole:.2e} from the golden): {golden['libllama_why']}"
     if "libllama_rows" in golden:
         rows = golden["libllama_rows"]
-        part = max(float(d[:rows].max()) for _, d in results)
+        part = max(float(d[:rows].max()) for _, d, _ in results)
         return part, (f"{part:.2e} in the first {rows} rows ({whole:.2e} in all): "
                       f"{golden['libllama_why']}")
-    return whole, f"{whole:.2e}"
+    return whole, f"{whole:.2e}, mean divergence {mean:.1e}"
 
 
 def report(folder, widen):
