@@ -63,30 +63,27 @@ std::shared_ptr<const TokenTable> read_table(const char* path) {
   return TokenTable::create(views, uses).take();
 }
 
-// The best of `tries` allowed tokens drawn at random: while there are tokens left any, then those
-// that tend to end a text.
-int32_t choose(const TokenMask& mask, const TokenTable& table, bool hurry,
-               std::mt19937_64& random) {
+// An allowed token at random. In a hurry, of some, among them all of one byte, that which leaves
+// the shortest way to an end.
+int32_t choose(const GrammarState& state, const TokenMask& mask, const TokenTable& table,
+               bool hurry, std::mt19937_64& random) {
   std::vector<int32_t> allowed;
   for (size_t word = 0; word < mask.words.size(); ++word)
     for (uint64_t bits = mask.words[word]; bits != 0; bits &= bits - 1)
       allowed.push_back(static_cast<int32_t>(word * 64) + __builtin_ctzll(bits));
   if (!hurry) return allowed[random() % allowed.size()];
-  // Inside a string, where a letter may come, a quotation mark ends most; elsewhere a bracket does.
-  bool in_string = false;
-  for (const int32_t token : allowed) in_string = in_string || table.bytes(token) == "q";
+  std::vector<int32_t> candidates;
+  for (int i = 0; i < 8; ++i) candidates.push_back(allowed[random() % allowed.size()]);
+  for (const int32_t token : allowed)
+    if (table.bytes(token).size() < 2) candidates.push_back(token);
   int32_t best = -1;
-  int best_score = -1000;
-  for (const int32_t token : allowed) {
-    const std::string_view bytes = table.bytes(token);
-    int score = table.use(token) == TokenUse::end ? 100 : -static_cast<int>(bytes.size());
-    if (bytes == "\"") score = in_string ? 60 : 40;
-    if (bytes == "}" || bytes == "]") score = 50;
-    if (bytes == "\\" || bytes == " " || bytes == "\n" || bytes == "\t" || bytes == "\r")
-      score = -9;
-    if (bytes == ",") score = -5;
-    score = score * 4 + static_cast<int>(random() % 4);
-    if (score > best_score) best = token, best_score = score;
+  int64_t best_distance = 0;
+  for (const int32_t token : candidates) {
+    if (table.use(token) == TokenUse::end) return token;
+    GrammarState next = state;
+    if (!next.accept(token).ok()) continue;
+    const int64_t distance = next.bytes_to_end();
+    if (best < 0 || distance < best_distance) best = token, best_distance = distance;
   }
   return best;
 }
@@ -99,8 +96,8 @@ std::string walk(const std::shared_ptr<const Grammar>& grammar, uint64_t seed, i
     Result<std::shared_ptr<const TokenMask>> mask = state.mask();
     if (!mask.ok()) return error_line(mask.status()) + " after " + to_hex(text);
     if (state.can_end() && random() % 4 == 0) return "ended " + to_hex(text);
-    const bool hurry = step > tokens_max / 4 || random() % 3 == 0;
-    const int32_t token = choose(**mask, grammar->tokens(), hurry, random);
+    const bool hurry = step > tokens_max / 8;
+    const int32_t token = choose(state, **mask, grammar->tokens(), hurry, random);
     const Status status = state.accept(token);
     if (!status.ok()) return error_line(status) + " after " + to_hex(text);
     if (grammar->tokens().use(token) == TokenUse::end) return "ended " + to_hex(text);

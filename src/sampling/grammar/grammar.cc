@@ -4,6 +4,7 @@
 #include "sampling/grammar/grammar.h"
 
 #include <mutex>
+#include <optional>
 
 #include "base/text.h"
 #include "sampling/grammar/gbnf.h"
@@ -32,6 +33,8 @@ struct Grammar::Cache {
 struct Grammar::Shared {
   std::mutex mutex;
   std::shared_ptr<Cache> current;
+  std::once_flag measured;
+  std::optional<grammar::Distances> distances;
 };
 
 namespace {
@@ -102,6 +105,14 @@ GrammarState::GrammarState(std::shared_ptr<const Grammar> grammar)
   cache_->stacks.clear_status();
   can_end_ = cache_->stacks.has_bottom(set_);
   finished_ = can_end_ && cache_->stacks.entries(set_).size() == 1;
+}
+
+int64_t GrammarState::bytes_to_end() {
+  if (ended_ || !failure_.ok()) return 0;
+  Grammar::Shared& shared = *grammar_->shared_;
+  std::call_once(shared.measured, [&] { shared.distances.emplace(grammar_->program_); });
+  const std::lock_guard lock(cache_->mutex);
+  return cache_->stacks.distance(set_, *shared.distances);
 }
 
 void GrammarState::refresh() {

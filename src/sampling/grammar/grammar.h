@@ -79,6 +79,10 @@ class GrammarState {
   Status accept_text(std::string_view bytes);
   // Whether the text so far is complete. After an end token too.
   bool can_end() const { return ended_ || can_end_; }
+  // The fewest bytes after which the text is complete, to tell when a request that runs out of
+  // tokens should be led to its end. Linear in the depth of the text; the first call looks at the
+  // grammar.
+  int64_t bytes_to_end();
   // Complete, and nothing can follow: only an end token may.
   bool is_finished() const { return ended_ || finished_; }
 

@@ -11,6 +11,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "sampling/grammar/distance.h"
 #include "sampling/grammar/program.h"
 
 namespace optima::sampling::grammar {
@@ -76,6 +77,9 @@ class Stacks {
   // The same set in another Stacks of the same program.
   SetId import(const Stacks& other, SetId set);
 
+  // The fewest bytes after which the text may end.
+  int64_t distance(SetId set, const Distances& distances) const;
+
   const Status& status() const { return status_; }
   void clear_status() { status_ = {}; }
   int64_t memory_bytes() const { return memory_; }
@@ -105,6 +109,7 @@ class Stacks {
   uint32_t seen_with(uint32_t seen, size_t member);
   bool has_seen(uint32_t seen, size_t member) const;
   uint32_t intern_seen(std::vector<uint64_t> bits);
+  int64_t distance_of_frame(FrameId id, const Distances& distances) const;
   void fail(Status status);
 
   const Program& program_;
