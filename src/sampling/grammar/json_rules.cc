@@ -8,7 +8,6 @@ namespace optima::sampling::grammar {
 namespace {
 
 constexpr int kSpaceMax = 64;
-constexpr int32_t kExponentLow = -323, kExponentHigh = 308;  // of a double
 
 }  // namespace
 

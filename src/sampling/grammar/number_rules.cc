@@ -11,8 +11,6 @@
 namespace optima::sampling::grammar {
 namespace {
 
-constexpr int32_t kExponentMax = 300;
-
 // Bounds of a magnitude, and what may be written.
 struct Magnitude {
   std::optional<NumberBound> low, high;
@@ -174,11 +172,11 @@ std::optional<NumberBound> mantissa_of(const std::optional<NumberBound>& bound) 
 void write_scientific(Builder& builder, StateId from, const Magnitude& magnitude, StateId to) {
   const bool bounded_low = magnitude.low && !magnitude.low->value.is_zero();
   if (magnitude.high && magnitude.high->value.is_zero()) return;
-  const int32_t least = bounded_low ? magnitude.low->value.point - 1 : -kExponentMax - 1;
-  const int32_t most = magnitude.high ? magnitude.high->value.point - 1 : kExponentMax + 1;
+  const int32_t least = bounded_low ? magnitude.low->value.point - 1 : kExponentLow - 1;
+  const int32_t most = magnitude.high ? magnitude.high->value.point - 1 : kExponentHigh + 1;
   const auto part = [&](const Magnitude& mantissa, int32_t low, int32_t high) {
-    low = std::max(low, -kExponentMax);
-    high = std::min(high, kExponentMax);
+    low = std::max(low, kExponentLow);
+    high = std::min(high, kExponentHigh);
     if (low > high) return;
     const StateId mark = builder.state(), exponent = builder.state();
     MagnitudeReader(builder, mantissa).write(from, mark);

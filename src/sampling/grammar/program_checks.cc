@@ -98,13 +98,13 @@ bool nullable_edge(const Program& program, const Edge& edge, const Marks& marks)
 }
 
 void prune(Program& program, const Marks& productive) {
+  for (State& state : program.states)
+    std::erase_if(state.edges,
+                  [&](const Edge& edge) { return !productive_edge(program, edge, productive); });
   for (Object& object : program.objects)
     std::erase_if(object.members, [&](const Member& member) { return !productive[member.start]; });
   for (Repeat& repeat : program.repeats)
     if (!productive[repeat.body]) repeat.max = 0;
-  for (State& state : program.states)
-    std::erase_if(state.edges,
-                  [&](const Edge& edge) { return !productive_edge(program, edge, productive); });
   for (Object& object : program.objects)
     object.required_count = std::count_if(object.members.begin(), object.members.end(),
                                           [](const Member& member) { return member.required; });
