@@ -27,7 +27,8 @@ ARCHITECTURES = {
     "gemma4_text": "gemma4", "phi3": "phi3", "smollm3": "smollm3", "olmo2": "olmo2",
     "gpt2": "gpt2", "gpt_neox": "gptneox", "gpt_oss": "gpt-oss",
 }
-ROPE_THETA = {"mixtral": 1e6, "gpt_oss": 150000.0, "smollm3": 2e6, "gemma3_text": 1e6}  # where the config has none
+# Where the config has none.
+ROPE_THETA = {"mixtral": 1e6, "gpt_oss": 150000.0, "smollm3": 2e6, "gemma3_text": 1e6}
 
 
 class Refused(Exception):

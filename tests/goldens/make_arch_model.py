@@ -1,4 +1,4 @@
-"""Random checkpoints for make_arch.py: weights with a trained model's spread, saved and measured."""
+"""Random checkpoints for make_arch.py: weights with a trained model's spread, and measures."""
 
 import contextlib
 import dataclasses
@@ -24,7 +24,7 @@ LOGIT_STD = 4.0
 CONTINUATION = 12
 DISTINCT = 3
 MARGIN = 0.02  # of the logits' standard deviation
-LAST = 8  # logits of a mutated model that are kept
+KEPT = 8  # logits of a mutated model that are kept
 
 
 @dataclasses.dataclass
@@ -309,6 +309,11 @@ def mutation_entry(folder, mutation, sequences, logits):
         entry = {"config": mutation}
         model = load(folder, changes=mutation)
     changed = logits_of(model, sequences)
-    entry["moves"] = round(float((changed - logits).abs().max() / logits.std()), 4)
-    entry["last"] = [round(float(x), 5) for x in changed[-1, :LAST]]
+    difference = (changed - logits).abs()
+    row = int(difference.max(-1).values.argmax())
+    ids = difference[row].topk(KEPT).indices
+    entry["moves"] = round(float(difference.max() / logits.std()), 4)
+    entry["row"] = row
+    entry["ids"] = ids.tolist()
+    entry["logits"] = [round(float(x), 5) for x in changed[row, ids]]
     return entry

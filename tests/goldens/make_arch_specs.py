@@ -92,7 +92,8 @@ def qwen_specs():
               {"hidden_act": "gelu"}]
     biases = [f"{ATTENTION}.{n}_proj.bias" for n in "qkv"]
     sampling = dict(do_sample=True, temperature=0.7, top_p=0.8, top_k=20, repetition_penalty=1.05)
-    yield Spec("qwen2", Qwen2Config(**shared), seed=11, generation=sampling, mutations=common + biases)
+    yield Spec("qwen2", Qwen2Config(**shared), seed=11, generation=sampling,
+               mutations=common + biases)
     window = dict(use_sliding_window=True, sliding_window=9, max_window_layers=1)
     yield Spec("qwen2_window", Qwen2Config(**shared, **window), seed=12,
                gguf="GGUF has no form for qwen2 with a window",

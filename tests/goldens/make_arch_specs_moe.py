@@ -75,8 +75,8 @@ def gpt_oss_specs():
                                 rope_parameters=rope, tie_word_embeddings=False),
         seed=81, mlp_gain=4.0,
         notes={"libllama_mutation": {"rope_parameters.truncate": True},
-               "libllama_why": "it rounds yarn's range, so its last logits are those of this "
-                               "mutation"},
+               "libllama_why": "it rounds yarn's range, so the logits kept for this mutation "
+                               "are its logits"},
         mutations=[*gpt_oss_mutations(), {"tie_word_embeddings": True},
                    {"rope_parameters.truncate": True}])
     clamped = rope | {"rope_theta": 20.0, "beta_fast": 40.0, "beta_slow": 0.01}
@@ -125,7 +125,7 @@ def gemma4_specs():
             attention_k_eq_v=True, num_global_key_value_heads=1, enable_moe_block=True,
             num_experts=4, top_k_experts=2, moe_intermediate_size=20,
             final_logit_softcapping=9.0),
-        seed=92, dtype=torch.float16, router_gain=8.0, **style,
+        seed=92, dtype=torch.float16, router_gain=16.0, **style,
         mutations=[EPS, {f"{full}.rope_theta": 50.0}, {"top_k_experts": 1},
                    {"top_k_experts": 3}, {"sliding_window": 10},
                    f"{last}.pre_feedforward_layernorm_2.weight",

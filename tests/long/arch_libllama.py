@@ -119,8 +119,8 @@ def judge(golden, results):
     if "libllama_mutation" in golden:
         entry = next(e for e in golden["mutations"]
                      if e.get("config") == golden["libllama_mutation"])
-        last = np.array(entry["last"])
-        part = float(np.abs(results[-1][0][-1, :len(last)] - last).max() / golden["logits_std"])
+        row = np.concatenate([got for got, _, _ in results])[entry["row"]]
+        part = float(np.abs(row[entry["ids"]] - entry["logits"]).max() / golden["logits_std"])
         return part, f"{part:.2e} ({whole:.2e} from the golden): {golden['libllama_why']}"
     if "libllama_rows" in golden:
         rows = golden["libllama_rows"]
