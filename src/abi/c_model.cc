@@ -23,7 +23,7 @@ model::Progress make_progress(const optima_model_options& options) {
   };
 }
 
-Result<std::string> file_string(const model::Gguf& file, std::string_view key) {
+Result<std::string> file_string(const model::ModelFile& file, std::string_view key) {
   OPTIMA_ASSIGN(const auto value, file.metadata().string(key));
   return std::string(value.value_or(std::string_view()));
 }
@@ -174,7 +174,7 @@ optima_status optima_model_get_info(const optima_model* model, optima_model_info
     info.bos = info.eos = -1;
     if (const auto* config = box->model->config()) fill_sizes(*config, info);
     if (const auto tokenizer = tokenizer_of(*box); tokenizer.ok()) fill_tokens(**tokenizer, info);
-    const optima::model::Gguf& file = box->model->file();
+    const optima::model::ModelFile& file = box->model->file();
     info.tensor_count = static_cast<int64_t>(file.tensors().size());
     info.metadata_count = static_cast<int64_t>(file.metadata().entries().size());
     info.file_bytes = file.file_bytes();

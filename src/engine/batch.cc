@@ -32,7 +32,7 @@ void PackedBatch::add(RequestImpl& request, int64_t tokens) {
   const SessionImpl& session = *request.session();
   const int64_t first = session.table_.length();
   const auto row_begin = static_cast<int64_t>(token_ids_.size());
-  runs_.push_back({row_begin, tokens, first, {}});
+  runs_.push_back({row_begin, tokens, first, session.context_tokens(), {}});
   for (int64_t i = 0; i < tokens; ++i) {
     token_ids_.push_back(session.tokens_[static_cast<size_t>(first + i)]);
     positions_.push_back(static_cast<int32_t>(first + i));

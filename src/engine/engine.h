@@ -18,7 +18,7 @@
 #include "base/status.h"
 #include "engine/request.h"
 #include "model/config.h"
-#include "model/gguf.h"
+#include "model/model_file.h"
 #include "model/source.h"
 #include "tokenizer/chat_template/chat_template.h"
 #include "tokenizer/tokenizer.h"
@@ -69,7 +69,7 @@ class Model {
  public:
   virtual ~Model() = default;
   virtual const std::shared_ptr<Engine>& engine() const = 0;
-  virtual const model::Gguf& file() const = 0;
+  virtual const model::ModelFile& file() const = 0;
   virtual const model::ModelConfig* config() const = 0;  // null for LoadContent::vocabulary
   // Fails with the reason when the file's tokenizer is not supported (vocabulary loads only).
   virtual Result<const tokenizer::Tokenizer*> tokenizer() const = 0;

@@ -15,10 +15,10 @@ Result<std::shared_ptr<ModelImpl>> ModelImpl::load(std::shared_ptr<Engine> engin
   const auto start = std::chrono::steady_clock::now();
   auto out = std::make_shared<ModelImpl>();
   out->engine_ = std::move(engine);
-  OPTIMA_ASSIGN(out->file_, model::Gguf::open(source, allocator, options.progress));
+  OPTIMA_ASSIGN(out->file_, model::open_model_file(source, allocator, options.progress));
   const model::Metadata& metadata = out->file_->metadata();
 
-  Result<std::unique_ptr<tokenizer::Tokenizer>> tokenizer = load_tokenizer(metadata);
+  Result<std::unique_ptr<tokenizer::Tokenizer>> tokenizer = load_tokenizer(*out->file_);
   if (tokenizer.ok()) {
     out->tokenizer_ = tokenizer.take();
   } else {

@@ -18,7 +18,7 @@ class ModelImpl final : public Model {
                                                  const LoadOptions& options, Allocator& allocator);
 
   const std::shared_ptr<Engine>& engine() const override { return engine_; }
-  const model::Gguf& file() const override { return *file_; }
+  const model::ModelFile& file() const override { return *file_; }
   const model::ModelConfig* config() const override {
     return decoder_ ? &decoder_->config : nullptr;
   }
@@ -37,7 +37,7 @@ class ModelImpl final : public Model {
 
  private:
   std::shared_ptr<Engine> engine_;
-  std::unique_ptr<model::Gguf> file_;
+  std::unique_ptr<model::ModelFile> file_;
   std::unique_ptr<tokenizer::Tokenizer> tokenizer_;
   Status tokenizer_status_;
   std::optional<model::Decoder> decoder_;

@@ -1,7 +1,10 @@
-// Translates metadata keys into a VocabularySpec, so that the tokenizer knows no file format.
+// Metadata keys -> VocabularySpec, and a folder's JSON files -> HfTokenizerConfig, so that the
+// tokenizer knows nothing of files.
 #include "engine/vocabulary.h"
 
+#include "base/json.h"
 #include "base/text.h"
+#include "tokenizer/hf/tokenizer_json.h"
 
 namespace optima::engine {
 namespace {
@@ -24,9 +27,64 @@ std::span<const T> view(const std::vector<T>* list) {
   return list != nullptr ? std::span<const T>(*list) : std::span<const T>();
 }
 
-}  // namespace
+// A document of the folder; an empty object where it is absent.
+Result<json::Value> parse_document(const model::ModelFile& file, std::string_view name) {
+  const std::optional<std::string_view> document = file.document(name);
+  if (!document) return json::Value(json::Object{});
+  Result<json::Value> value = json::parse(*document);
+  if (!value.ok()) return Status(Code::format, text(name, ": ", value.status().message()));
+  return value;
+}
 
-Result<std::unique_ptr<tokenizer::Tokenizer>> load_tokenizer(const model::Metadata& metadata) {
+// A special token of tokenizer_config.json: a text, or an object that holds it.
+std::string_view token_text(const json::Value& config, std::string_view key) {
+  const json::Value* value = config.find(key);
+  if (value != nullptr && value->object() != nullptr) value = value->find("content");
+  if (value == nullptr || value->string() == nullptr) return {};
+  return *value->string();
+}
+
+int flag(const json::Value& config, std::string_view key) {
+  const json::Value* value = config.find(key);
+  return value == nullptr || value->boolean() == nullptr ? -1 : *value->boolean() ? 1 : 0;
+}
+
+// "eos_token_id": a number or a list of them.
+void append_ids(const json::Value& config, std::vector<int32_t>& ids) {
+  const json::Value* value = config.find("eos_token_id");
+  const auto append = [&](const json::Value& item) {
+    const int64_t* id = item.integer();
+    if (id != nullptr && *id >= 0 && *id <= INT32_MAX) ids.push_back(static_cast<int32_t>(*id));
+  };
+  if (value == nullptr) return;
+  append(*value);
+  if (value->array() != nullptr)
+    for (const json::Value& item : *value->array()) append(item);
+}
+
+Result<std::unique_ptr<tokenizer::Tokenizer>> load_hf_tokenizer(const model::ModelFile& file) {
+  const std::optional<std::string_view> definition = file.document("tokenizer.json");
+  if (!definition)
+    return Status(Code::unsupported, "the folder holds no tokenizer.json");
+  OPTIMA_ASSIGN(const json::Value config, parse_document(file, "tokenizer_config.json"));
+  OPTIMA_ASSIGN(const json::Value generation, parse_document(file, "generation_config.json"));
+  OPTIMA_ASSIGN(const json::Value model_config, parse_document(file, "config.json"));
+  std::vector<int32_t> end_ids;
+  append_ids(generation, end_ids);
+  append_ids(model_config, end_ids);
+  tokenizer::HfTokenizerConfig out;
+  out.bos_token = token_text(config, "bos_token");
+  out.eos_token = token_text(config, "eos_token");
+  out.end_ids = end_ids;
+  out.add_bos = flag(config, "add_bos_token");
+  out.add_eos = flag(config, "add_eos_token");
+  Result<std::unique_ptr<tokenizer::Tokenizer>> tokenizer =
+      tokenizer::load_tokenizer_json(*definition, out);
+  if (!tokenizer.ok()) return tokenizer.take_status().in("tokenizer.json");
+  return tokenizer;
+}
+
+Result<std::unique_ptr<tokenizer::Tokenizer>> load_gguf_tokenizer(const model::Metadata& metadata) {
   tokenizer::VocabularySpec spec;
   OPTIMA_ASSIGN(const auto kind, metadata.string("tokenizer.ggml.model"));
   if (!kind) return Status(Code::format, "metadata key 'tokenizer.ggml.model' is missing");
@@ -54,6 +112,13 @@ Result<std::unique_ptr<tokenizer::Tokenizer>> load_tokenizer(const model::Metada
   OPTIMA_ASSIGN(const int remove, flag(metadata, "tokenizer.ggml.remove_extra_whitespaces"));
   spec.remove_extra_whitespaces = remove == 1;
   return tokenizer::Tokenizer::create(spec);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<tokenizer::Tokenizer>> load_tokenizer(const model::ModelFile& file) {
+  return file.format() == model::FileFormat::gguf ? load_gguf_tokenizer(file.metadata())
+                                                  : load_hf_tokenizer(file);
 }
 
 }  // namespace optima::engine

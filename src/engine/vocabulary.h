@@ -4,11 +4,11 @@
 #include <memory>
 
 #include "base/status.h"
-#include "model/gguf.h"
+#include "model/model_file.h"
 #include "tokenizer/tokenizer.h"
 
 namespace optima::engine {
 
-Result<std::unique_ptr<tokenizer::Tokenizer>> load_tokenizer(const model::Metadata& metadata);
+Result<std::unique_ptr<tokenizer::Tokenizer>> load_tokenizer(const model::ModelFile& file);
 
 }  // namespace optima::engine

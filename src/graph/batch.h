@@ -13,6 +13,7 @@ struct SequenceRun {
   int64_t row_begin = 0;
   int64_t tokens = 0;
   int64_t first_position = 0;
+  int64_t context = 0;  // the most tokens that the sequence may grow to: chooses rotary frequencies
   std::span<unsigned char* const* const> pages;
 };
 

@@ -17,6 +17,18 @@ int64_t bytes_of(const Weight& weight, int64_t rows) {
   return static_cast<int64_t>(kernels::row_bytes(*info, weight.columns)) * rows;
 }
 
+const char* gate_name(kernels::GateAct act) {
+  static constexpr const char* kNames[] = {"silu", "gelu_tanh", "gelu_erf", "relu",
+                                           "swiglu_clamped"};
+  return kNames[static_cast<size_t>(act)];
+}
+
+const char* act_name(kernels::Act act) {
+  static constexpr const char* kNames[] = {"silu", "gelu_tanh",    "gelu_erf",
+                                           "relu", "relu_squared", "gelu_quick"};
+  return kNames[static_cast<size_t>(act)];
+}
+
 std::string list(const std::vector<ValueId>& ids) {
   std::string out;
   for (const ValueId id : ids) out += text(out.empty() ? "" : ", ", "%", id);
@@ -34,16 +46,29 @@ std::string detail(const Op& op) {
               out += text(" ", w.name, "[", w.rows, "x", w.columns, "]");
             return out;
           },
+          [](const LayerNorm&) { return text("layer_norm"); },
           [](const Add&) { return text("add"); },
-          [](const GatedAct& o) {
-            return text(o.act == kernels::GateAct::silu ? "gated_act silu" : "gated_act gelu_tanh");
-          },
+          [](const Mul&) { return text("mul"); },
+          [](const AddBias&) { return text("add_bias"); },
+          [](const AddPosition& o) { return text("add_position ", o.table.name); },
+          [](const GatedAct& o) { return text("gated_act ", gate_name(o.act.act)); },
+          [](const Activate& o) { return text("activate ", act_name(o.act)); },
+          [](const Scale& o) { return text("scale ", o.factor); },
+          [](const Softcap& o) { return text("softcap ", o.cap); },
+          [](const Columns& o) { return text("columns from ", o.begin); },
           [](const Rope& o) { return text("rope table ", o.table); },
           [](const StoreKv& o) { return text("store_kv layer ", o.layer); },
           [](const Attention& o) {
             return text("attention layer ", o.layer, " heads ", o.heads, "/", o.kv_heads, " dim ",
-                        o.head_dim, " window ", o.window);
+                        o.head_dim, " window ", o.window, o.sinks != nullptr ? " sinks" : "");
           },
+          [](const Route& o) { return text("route to ", o.used); },
+          [](const ExpertMatmul& o) {
+            const Weight& w = o.experts.front();
+            return text("expert_matmul ", w.name, " and so on, ", o.experts.size(), " of [", w.rows,
+                        "x", w.columns, "], ", o.used, " used");
+          },
+          [](const CombineExperts& o) { return text("combine_experts of ", o.used); },
           [](const GatherOutputs&) { return text("gather_outputs"); },
       },
       op);
@@ -56,6 +81,11 @@ ValueId Graph::define(int64_t width, Rows rows) {
   return static_cast<ValueId>(values.size() - 1);
 }
 
+ValueId Graph::define_like(ValueId other) {
+  const Value shape = values[static_cast<size_t>(other)];
+  return define(shape.width, shape.rows);
+}
+
 ValueId Graph::embed(const Weight& table, float scale) {
   const ValueId out = define(table.columns, Rows::tokens);
   ops.emplace_back(Embed{table, scale, out});
@@ -63,9 +93,14 @@ ValueId Graph::embed(const Weight& table, float scale) {
 }
 
 ValueId Graph::rms_norm(ValueId in, const float* weight, int64_t group_width, float epsilon) {
-  const Value shape = values[static_cast<size_t>(in)];
-  const ValueId out = define(shape.width, shape.rows);
+  const ValueId out = define_like(in);
   ops.emplace_back(RmsNorm{in, weight, group_width, epsilon, out});
+  return out;
+}
+
+ValueId Graph::layer_norm(ValueId in, const float* weight, const float* bias, float epsilon) {
+  const ValueId out = define_like(in);
+  ops.emplace_back(LayerNorm{in, weight, bias, epsilon, out});
   return out;
 }
 
@@ -76,22 +111,61 @@ ValueId Graph::matmul(ValueId in, const Weight& weight) {
 }
 
 ValueId Graph::add(ValueId a, ValueId b) {
-  const Value shape = values[static_cast<size_t>(a)];
-  const ValueId out = define(shape.width, shape.rows);
+  const ValueId out = define_like(a);
   ops.emplace_back(Add{a, b, out});
   return out;
 }
 
-ValueId Graph::gated_act(ValueId gate, ValueId up, kernels::GateAct act) {
-  const Value shape = values[static_cast<size_t>(gate)];
-  const ValueId out = define(shape.width, shape.rows);
+ValueId Graph::mul(ValueId a, ValueId b) {
+  const ValueId out = define_like(a);
+  ops.emplace_back(Mul{a, b, out});
+  return out;
+}
+
+ValueId Graph::add_bias(ValueId in, const float* bias) {
+  const ValueId out = define_like(in);
+  ops.emplace_back(AddBias{in, bias, out});
+  return out;
+}
+
+ValueId Graph::add_position(ValueId in, const Weight& table) {
+  const ValueId out = define_like(in);
+  ops.emplace_back(AddPosition{in, table, out});
+  return out;
+}
+
+ValueId Graph::gated_act(ValueId gate, ValueId up, const kernels::GateActParams& act) {
+  const ValueId out = define_like(gate);
   ops.emplace_back(GatedAct{gate, up, act, out});
   return out;
 }
 
+ValueId Graph::activate(ValueId in, kernels::Act act) {
+  const ValueId out = define_like(in);
+  ops.emplace_back(Activate{in, act, out});
+  return out;
+}
+
+ValueId Graph::scale(ValueId in, float factor) {
+  const ValueId out = define_like(in);
+  ops.emplace_back(Scale{in, factor, out});
+  return out;
+}
+
+ValueId Graph::softcap(ValueId in, float cap) {
+  const ValueId out = define_like(in);
+  ops.emplace_back(Softcap{in, cap, out});
+  return out;
+}
+
+ValueId Graph::columns(ValueId in, int64_t begin, int64_t width) {
+  const ValueId out = define(width, values[static_cast<size_t>(in)].rows);
+  ops.emplace_back(Columns{in, begin, out});
+  return out;
+}
+
 ValueId Graph::rope(ValueId in, int32_t table, int64_t head_dim) {
-  const Value shape = values[static_cast<size_t>(in)];
-  const ValueId out = define(shape.width, shape.rows);
+  const ValueId out = define_like(in);
   ops.emplace_back(Rope{in, table, head_dim, out});
   return out;
 }
@@ -111,6 +185,30 @@ ValueId Graph::attention(ValueId q, const Attention& how) {
   return op.out;
 }
 
+ValueId Graph::route(ValueId in, const Route& how) {
+  Route op = how;
+  op.in = in;
+  op.out = define(2 * how.used, values[static_cast<size_t>(in)].rows);
+  ops.emplace_back(op);
+  return op.out;
+}
+
+ValueId Graph::expert_matmul(ValueId in, ValueId route, ExpertMatmul what) {
+  what.in = in;
+  what.route = route;
+  what.out = define(what.used * what.experts.front().rows, values[static_cast<size_t>(in)].rows);
+  const ValueId out = what.out;
+  ops.emplace_back(std::move(what));
+  return out;
+}
+
+ValueId Graph::combine_experts(ValueId in, ValueId route, int64_t used) {
+  const Value shape = values[static_cast<size_t>(in)];
+  const ValueId out = define(shape.width / used, shape.rows);
+  ops.emplace_back(CombineExperts{in, route, used, out});
+  return out;
+}
+
 ValueId Graph::gather_outputs(ValueId in) {
   const ValueId out = define(values[static_cast<size_t>(in)].width, Rows::outputs);
   ops.emplace_back(GatherOutputs{in, out});
@@ -122,6 +220,8 @@ int64_t Graph::weight_bytes_per_step() const {
   for (const Op& op : ops) {
     if (const auto* matmul = std::get_if<Matmul>(&op))
       for (const Weight& weight : matmul->weights) bytes += bytes_of(weight, weight.rows);
+    if (const auto* experts = std::get_if<ExpertMatmul>(&op))
+      bytes += experts->used * bytes_of(experts->experts.front(), experts->experts.front().rows);
     if (const auto* embed = std::get_if<Embed>(&op)) bytes += bytes_of(embed->table, 1);
     if (const auto* norm = std::get_if<RmsNorm>(&op))
       bytes += norm->group_width * static_cast<int64_t>(sizeof(float));
@@ -133,20 +233,39 @@ std::vector<ValueId> reads(const Op& op) {
   using Ids = std::vector<ValueId>;
   return std::visit(Overloaded{
                         [](const Embed&) { return Ids{}; },
-                        [](const RmsNorm& o) { return Ids{o.in}; },
-                        [](const Matmul& o) { return Ids{o.in}; },
                         [](const Add& o) {
+                          return Ids{o.a, o.b};
+                        },
+                        [](const Mul& o) {
                           return Ids{o.a, o.b};
                         },
                         [](const GatedAct& o) {
                           return Ids{o.gate, o.up};
                         },
-                        [](const Rope& o) { return Ids{o.in}; },
                         [](const StoreKv& o) {
                           return Ids{o.k, o.v};
                         },
                         [](const Attention& o) { return Ids{o.q}; },
-                        [](const GatherOutputs& o) { return Ids{o.in}; },
+                        [](const ExpertMatmul& o) {
+                          return Ids{o.in, o.route};
+                        },
+                        [](const CombineExperts& o) {
+                          return Ids{o.in, o.route};
+                        },
+                        [](const auto& o) { return Ids{o.in}; },
+                    },
+                    op);
+}
+
+ValueId rewritten(const Op& op) {
+  return std::visit(Overloaded{
+                        [](const AddBias& o) { return o.in; },
+                        [](const AddPosition& o) { return o.in; },
+                        [](const Activate& o) { return o.in; },
+                        [](const Scale& o) { return o.in; },
+                        [](const Softcap& o) { return o.in; },
+                        [](const Rope& o) { return o.in; },
+                        [](const auto&) { return ValueId{-1}; },
                     },
                     op);
 }

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "kernels/elementwise/elementwise.h"
+#include "kernels/moe_route/moe_route.h"
 #include "kernels/quant/weight_type.h"
 #include "kernels/rope/rope.h"
 
@@ -36,11 +37,17 @@ struct Weight {
   int64_t columns = 0;  // input features
 };
 
-// One rotary setting, resolved to frequencies.
+// One rotary setting, resolved to frequencies. Where they depend on the context, they are those of
+// the sequence's context length (SequenceRun::context): one choice for all of its tokens, so that
+// KV once written stays right.
 struct RopeTable {
   std::vector<double> inverse_frequency;  // [rotary_dim / 2]
   double magnitude = 1.0;
   kernels::RopePairs pairs = kernels::RopePairs::adjacent;
+  double base = 0;
+  int64_t original_context = 0;                // contexts beyond it differ; 0 = none does
+  std::vector<double> long_inverse_frequency;  // theirs, or empty
+  double stretch = 0;                          // dynamic NTK's factor; 0 = not stretched
 };
 
 // ---- operations; the field `out` is the value an operation defines ----
@@ -59,6 +66,14 @@ struct RmsNorm {
   float epsilon;
   ValueId out;
 };
+// Layer norm of a whole row.
+struct LayerNorm {
+  ValueId in;
+  const float* weight;  // [width]
+  const float* bias;    // [width]; null = none
+  float epsilon;
+  ValueId out;
+};
 // outs[i] = in × weights[i]ᵀ; several weights share one reading (and quantisation) of `in`.
 struct Matmul {
   ValueId in;
@@ -69,9 +84,46 @@ struct Add {
   ValueId a, b;
   ValueId out;
 };
+struct Mul {
+  ValueId a, b;
+  ValueId out;
+};
+// In place, as Rope is.
+struct AddBias {
+  ValueId in;
+  const float* bias;  // [width]
+  ValueId out;
+};
+// Adds the row of `table` at the token's position (learned positions); in place.
+struct AddPosition {
+  ValueId in;
+  Weight table;
+  ValueId out;
+};
 struct GatedAct {
   ValueId gate, up;
-  kernels::GateAct act;
+  kernels::GateActParams act;
+  ValueId out;
+};
+struct Activate {  // in place
+  ValueId in;
+  kernels::Act act;
+  ValueId out;
+};
+struct Scale {  // in place
+  ValueId in;
+  float factor;
+  ValueId out;
+};
+struct Softcap {  // in place: cap * tanh(x / cap)
+  ValueId in;
+  float cap;
+  ValueId out;
+};
+// Copies columns [begin, begin + width of out) of a row.
+struct Columns {
+  ValueId in;
+  int64_t begin;
   ValueId out;
 };
 // Rotates the heads of `in` in place: `out` names the same row afterwards.
@@ -92,16 +144,52 @@ struct Attention {
   int64_t heads, kv_heads, head_dim;
   int64_t window;  // 0 = all positions
   float scale;
-  float softcap;  // 0 = none
+  float softcap;       // 0 = none
+  const float* sinks;  // [heads]; null = none
   ValueId out;
 };
+
+// ---- mixture of experts ----
+
+// Chooses `used` experts for each token. A row of `out` holds their ids as int32, then their
+// weights as fp32: 2 * used values.
+struct Route {
+  ValueId in;  // router logits [experts]
+  int64_t used;
+  kernels::MoeScoring scoring;
+  kernels::MoeWeights weights;
+  ValueId out;
+};
+enum class ExpertInput : uint8_t {
+  shared,    // every chosen expert reads the whole row
+  per_slot,  // the expert in slot j reads columns [j * columns, (j + 1) * columns)
+};
+// Slot j of a row of `out` = input × experts[id of slot j]ᵀ + its bias.
+struct ExpertMatmul {
+  ValueId in;
+  ValueId route;
+  ExpertInput input;
+  int64_t used;
+  std::vector<Weight> experts;       // all of one shape
+  std::vector<const float*> biases;  // [experts] of [rows], or empty
+  ValueId out;
+};
+// out = sum over slots of weight * slot.
+struct CombineExperts {
+  ValueId in;
+  ValueId route;
+  int64_t used;
+  ValueId out;
+};
+
 struct GatherOutputs {
   ValueId in;
   ValueId out;
 };
 
-using Op =
-    std::variant<Embed, RmsNorm, Matmul, Add, GatedAct, Rope, StoreKv, Attention, GatherOutputs>;
+using Op = std::variant<Embed, RmsNorm, LayerNorm, Matmul, Add, Mul, AddBias, AddPosition, GatedAct,
+                        Activate, Scale, Softcap, Columns, Rope, StoreKv, Attention, Route,
+                        ExpertMatmul, CombineExperts, GatherOutputs>;
 
 class Graph {
  public:
@@ -113,12 +201,23 @@ class Graph {
   // Builders: append the operation, return the value it defines.
   ValueId embed(const Weight& table, float scale);
   ValueId rms_norm(ValueId in, const float* weight, int64_t group_width, float epsilon);
+  ValueId layer_norm(ValueId in, const float* weight, const float* bias, float epsilon);
   ValueId matmul(ValueId in, const Weight& weight);
   ValueId add(ValueId a, ValueId b);
-  ValueId gated_act(ValueId gate, ValueId up, kernels::GateAct act);
+  ValueId mul(ValueId a, ValueId b);
+  ValueId add_bias(ValueId in, const float* bias);
+  ValueId add_position(ValueId in, const Weight& table);
+  ValueId gated_act(ValueId gate, ValueId up, const kernels::GateActParams& act);
+  ValueId activate(ValueId in, kernels::Act act);
+  ValueId scale(ValueId in, float factor);
+  ValueId softcap(ValueId in, float cap);
+  ValueId columns(ValueId in, int64_t begin, int64_t width);
   ValueId rope(ValueId in, int32_t table, int64_t head_dim);
   void store_kv(ValueId k, ValueId v, const StoreKv& where);
   ValueId attention(ValueId q, const Attention& how);
+  ValueId route(ValueId in, const Route& how);
+  ValueId expert_matmul(ValueId in, ValueId route, ExpertMatmul what);
+  ValueId combine_experts(ValueId in, ValueId route, int64_t used);
   ValueId gather_outputs(ValueId in);
 
   // Bytes of weights that one step reads when a single row is embedded and scored.
@@ -126,7 +225,11 @@ class Graph {
 
  private:
   ValueId define(int64_t width, Rows rows);
+  ValueId define_like(ValueId other);
 };
+
+// The value that `op` rewrites in place under the name of its result; -1 = none.
+ValueId rewritten(const Op& op);
 
 // The values an operation reads and defines.
 std::vector<ValueId> reads(const Op& op);

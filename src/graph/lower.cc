@@ -1,6 +1,6 @@
 // Graph -> Program. Three walks over the operations: which step each belongs to, where each value
-// lies (lifetimes counted in steps), and the steps themselves. Rope works in place: its result is
-// the same block under another name.
+// lies (lifetimes counted in steps), and the steps themselves. An operation that works in place has
+// a result that is the same block under another name.
 #include <algorithm>
 #include <optional>
 
@@ -18,7 +18,8 @@ struct Overloaded : Visitors... {
 };
 
 bool is_wide(const Op& op) {
-  return std::holds_alternative<Matmul>(op) || std::holds_alternative<Attention>(op);
+  return std::holds_alternative<Matmul>(op) || std::holds_alternative<Attention>(op) ||
+         std::holds_alternative<ExpertMatmul>(op);
 }
 
 class Lowering {
@@ -110,8 +111,8 @@ class Lowering {
   void place_values() {
     alias_.assign(graph_.values.size(), -1);
     for (const Op& op : graph_.ops)
-      if (const auto* rope = std::get_if<Rope>(&op))
-        alias_[static_cast<size_t>(rope->out)] = rope->in;
+      if (const ValueId in = rewritten(op); in >= 0)
+        alias_[static_cast<size_t>(defines(op).front())] = in;
     value_block_.assign(graph_.values.size(), std::nullopt);
     quantised_block_.assign(graph_.ops.size(), std::nullopt);
     const int32_t end = last_step();
@@ -175,54 +176,71 @@ class Lowering {
     return list[static_cast<size_t>(step_at_[at])];
   }
 
+  // Row-local operations become one entry of their step's list.
   void emit_row(RowOp op, int32_t number) {
     std::get<RowStep>(step(number).work).ops.push_back(std::move(op));
   }
 
   void emit(const Op& op, int32_t number) {
-    std::visit(
-        Overloaded{
-            [&](const Embed& o) {
-              for (size_t t = 0; t < graph_.ropes.size(); ++t)
-                emit_row(RopeAnglesRow{static_cast<int32_t>(t), angles(static_cast<int32_t>(t))},
-                         number);
-              emit_row(EmbedRow{o.table, o.scale, place(o.out)}, number);
-            },
-            [&](const RmsNorm& o) {
-              emit_row(RmsNormRow{place(o.in), place(o.out), o.weight, o.group_width, o.epsilon},
-                       number);
-            },
-            [&](const Matmul& o) { emit_matmul(o, number); },
-            [&](const Add& o) {
-              emit_row(AddRow{place(o.a), place(o.b), place(o.out)}, number);
-            },
-            [&](const GatedAct& o) {
-              emit_row(GatedActRow{place(o.gate), place(o.up), place(o.out), o.act}, number);
-            },
-            [&](const Rope& o) {
-              const RopeTable& table = graph_.ropes[static_cast<size_t>(o.table)];
-              emit_row(
-                  RopeRow{place(o.in), angles(o.table), o.head_dim,
-                          static_cast<int64_t>(2 * table.inverse_frequency.size()), table.pairs},
-                  number);
-            },
-            [&](const StoreKv& o) {
-              emit_row(StoreKvRow{place(o.k), place(o.v), options_.kv[static_cast<size_t>(o.layer)],
-                                  o.kv_heads, o.head_dim},
-                       number);
-            },
-            [&](const Attention& o) {
-              step(number).work =
-                  AttentionStep{place(o.q), place(o.out), options_.kv[static_cast<size_t>(o.layer)],
-                                o.heads,    o.kv_heads,   o.head_dim,
-                                o.window,   o.scale,      o.softcap};
-            },
-            [&](const GatherOutputs& o) {
-              emit_row(GatherRow{place(o.in), place(o.out)}, number);
-            },
-        },
-        op);
+    std::visit(Overloaded{
+                   [&](const Embed& o) { emit_embed(o, number); },
+                   [&](const Matmul& o) { emit_matmul(o, number); },
+                   [&](const Attention& o) {
+                     step(number).work = AttentionStep{
+                         place(o.q), place(o.out), options_.kv[static_cast<size_t>(o.layer)],
+                         o.heads,    o.kv_heads,   o.head_dim,
+                         o.window,   o.scale,      o.softcap,
+                         o.sinks};
+                   },
+                   [&](const ExpertMatmul& o) {
+                     step(number).work =
+                         ExpertMatmulStep{place(o.in), place(o.route), place(o.out), o.input,
+                                          o.used,      o.experts,      o.biases};
+                   },
+                   [&](const auto& o) { emit_row(row_op(o), number); },
+               },
+               op);
   }
+
+  void emit_embed(const Embed& op, int32_t number) {
+    for (size_t t = 0; t < graph_.ropes.size(); ++t)
+      emit_row(RopeAnglesRow{static_cast<int32_t>(t), angles(static_cast<int32_t>(t))}, number);
+    emit_row(EmbedRow{op.table, op.scale, place(op.out)}, number);
+  }
+
+  RowOp row_op(const RmsNorm& o) const {
+    return RmsNormRow{place(o.in), place(o.out), o.weight, o.group_width, o.epsilon};
+  }
+  RowOp row_op(const LayerNorm& o) const {
+    return LayerNormRow{place(o.in), place(o.out), o.weight, o.bias, o.epsilon};
+  }
+  RowOp row_op(const Add& o) const { return AddRow{place(o.a), place(o.b), place(o.out)}; }
+  RowOp row_op(const Mul& o) const { return MulRow{place(o.a), place(o.b), place(o.out)}; }
+  RowOp row_op(const AddBias& o) const { return AddBiasRow{place(o.in), o.bias}; }
+  RowOp row_op(const AddPosition& o) const { return AddPositionRow{place(o.in), o.table}; }
+  RowOp row_op(const GatedAct& o) const {
+    return GatedActRow{place(o.gate), place(o.up), place(o.out), o.act};
+  }
+  RowOp row_op(const Activate& o) const { return ActivateRow{place(o.in), o.act}; }
+  RowOp row_op(const Scale& o) const { return ScaleRow{place(o.in), o.factor}; }
+  RowOp row_op(const Softcap& o) const { return SoftcapRow{place(o.in), o.cap}; }
+  RowOp row_op(const Columns& o) const { return ColumnsRow{place(o.in), place(o.out), o.begin}; }
+  RowOp row_op(const Rope& o) const {
+    const RopeTable& table = graph_.ropes[static_cast<size_t>(o.table)];
+    return RopeRow{place(o.in), angles(o.table), o.head_dim,
+                   static_cast<int64_t>(2 * table.inverse_frequency.size()), table.pairs};
+  }
+  RowOp row_op(const StoreKv& o) const {
+    return StoreKvRow{place(o.k), place(o.v), options_.kv[static_cast<size_t>(o.layer)], o.kv_heads,
+                      o.head_dim};
+  }
+  RowOp row_op(const Route& o) const {
+    return RouteRow{place(o.in), place(o.out), o.used, o.scoring, o.weights};
+  }
+  RowOp row_op(const CombineExperts& o) const {
+    return CombineExpertsRow{place(o.in), place(o.route), place(o.out), o.used};
+  }
+  RowOp row_op(const GatherOutputs& o) const { return GatherRow{place(o.in), place(o.out)}; }
 
   void emit_matmul(const Matmul& op, int32_t number) {
     const Rows rows = step_rows_[static_cast<size_t>(number)];
@@ -268,26 +286,33 @@ class Lowering {
 
 std::string line(const Step& step) {
   const char* rows = step.rows == Rows::tokens ? "tokens " : "outputs ";
-  return std::visit(
-      Overloaded{
-          [&](const RowStep& work) {
-            static constexpr const char* kNames[] = {"embed",    "rope_angles", "rms_norm",
-                                                     "add",      "gated_act",   "rope",
-                                                     "store_kv", "quantise",    "gather"};
-            std::string out = text(rows, "row");
-            for (const RowOp& op : work.ops) out += text(" ", kNames[op.index()]);
-            return out;
-          },
-          [&](const MatmulStep& work) {
-            std::string out = text(rows, "matmul");
-            for (const MatmulPart& part : work.parts) out += text(" ", part.weight.name);
-            return out;
-          },
-          [&](const AttentionStep& work) {
-            return text(rows, "attention group ", work.kv.group, " window ", work.window);
-          },
-      },
-      step.work);
+  return std::visit(Overloaded{
+                        [&](const RowStep& work) {
+                          static constexpr const char* kNames[] = {
+                              "embed",    "rope_angles", "rms_norm",     "layer_norm", "add",
+                              "mul",      "add_bias",    "add_position", "gated_act",  "activate",
+                              "scale",    "softcap",     "columns",      "rope",       "store_kv",
+                              "quantise", "route",       "combine",      "gather"};
+                          static_assert(std::size(kNames) == std::variant_size_v<RowOp>);
+                          std::string out = text(rows, "row");
+                          for (const RowOp& op : work.ops) out += text(" ", kNames[op.index()]);
+                          return out;
+                        },
+                        [&](const MatmulStep& work) {
+                          std::string out = text(rows, "matmul");
+                          for (const MatmulPart& part : work.parts)
+                            out += text(" ", part.weight.name);
+                          return out;
+                        },
+                        [&](const AttentionStep& work) {
+                          return text(rows, "attention group ", work.kv.group, " window ",
+                                      work.window);
+                        },
+                        [&](const ExpertMatmulStep& work) {
+                          return text(rows, "expert_matmul ", work.experts.front().name);
+                        },
+                    },
+                    step.work);
 }
 
 }  // namespace

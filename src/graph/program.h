@@ -42,12 +42,55 @@ struct RmsNormRow {
   int64_t group_width;
   float epsilon;
 };
+struct LayerNormRow {
+  Place in, out;
+  const float* weight;
+  const float* bias;
+  float epsilon;
+};
 struct AddRow {
   Place a, b, out;
 };
+struct MulRow {
+  Place a, b, out;
+};
+struct AddBiasRow {
+  Place x;
+  const float* bias;
+};
+struct AddPositionRow {
+  Place x;
+  Weight table;
+};
 struct GatedActRow {
   Place gate, up, out;
-  kernels::GateAct act;
+  kernels::GateActParams act;
+};
+struct ActivateRow {
+  Place x;
+  kernels::Act act;
+};
+struct ScaleRow {
+  Place x;
+  float factor;
+};
+struct SoftcapRow {
+  Place x;
+  float cap;
+};
+struct ColumnsRow {
+  Place in, out;
+  int64_t begin;
+};
+struct RouteRow {
+  Place in, out;
+  int64_t used;
+  kernels::MoeScoring scoring;
+  kernels::MoeWeights weights;
+};
+struct CombineExpertsRow {
+  Place in, route, out;
+  int64_t used;
 };
 struct RopeRow {
   Place x;
@@ -69,8 +112,10 @@ struct QuantiseRow {  // int8 rows (kernels::QuantisedRows) of `in` for the matm
 struct GatherRow {
   Place in, out;
 };
-using RowOp = std::variant<EmbedRow, RopeAnglesRow, RmsNormRow, AddRow, GatedActRow, RopeRow,
-                           StoreKvRow, QuantiseRow, GatherRow>;
+using RowOp =
+    std::variant<EmbedRow, RopeAnglesRow, RmsNormRow, LayerNormRow, AddRow, MulRow, AddBiasRow,
+                 AddPositionRow, GatedActRow, ActivateRow, ScaleRow, SoftcapRow, ColumnsRow,
+                 RopeRow, StoreKvRow, QuantiseRow, RouteRow, CombineExpertsRow, GatherRow>;
 
 struct RowStep {
   std::vector<RowOp> ops;
@@ -91,11 +136,20 @@ struct AttentionStep {
   int64_t heads, kv_heads, head_dim;
   int64_t window;
   float scale, softcap;
+  const float* sinks;
+};
+// Tokens are grouped by expert: see ExpertMatmul.
+struct ExpertMatmulStep {
+  Place in, route, out;
+  ExpertInput input;
+  int64_t used;
+  std::vector<Weight> experts;
+  std::vector<const float*> biases;
 };
 
 struct Step {
   Rows rows = Rows::tokens;
-  std::variant<RowStep, MatmulStep, AttentionStep> work;
+  std::variant<RowStep, MatmulStep, AttentionStep, ExpertMatmulStep> work;
 };
 
 struct Program {

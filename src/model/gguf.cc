@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <unordered_set>
 #include <utility>
 
 #include "base/text.h"
@@ -125,39 +126,36 @@ Status check_part(const OpenPart& open, const SplitInfo& wanted) {
                      open.split.count, ", expected part ", wanted.number, " of ", wanted.count));
 }
 
-}  // namespace
-
-// Puts the parts together; a class of its own because Gguf's members are not for others to fill.
 class GgufReader {
  public:
   GgufReader(Allocator& allocator, const Progress& progress)
-      : allocator_(allocator), progress_(progress), gguf_(std::make_unique<Gguf>()) {}
+      : allocator_(allocator), progress_(progress) {}
 
-  Result<std::unique_ptr<Gguf>> read(const Source& source) {
+  Result<std::unique_ptr<ModelFile>> read(const Source& source) {
     const auto* path = std::get_if<PathSource>(&source);
     // The fraction of a path's load is counted in files, which only the first file tells.
     if (path != nullptr) OPTIMA_TRY(report(0.0f));
     OPTIMA_ASSIGN(OpenPart first, open_part(source, allocator_, path ? Progress() : progress_));
-    gguf_->name_ = first.bytes->name();
+    parts_.name = first.bytes->name();
     if (first.split.count == 1) {
       OPTIMA_TRY(add(std::move(first)));
     } else if (path != nullptr) {
       OPTIMA_TRY(read_set(path->path, std::move(first)));
     } else {
       return Status(Code::unsupported,
-                    text(gguf_->name_, ": part ", first.split.number, " of a set of ",
+                    text(parts_.name, ": part ", first.split.number, " of a set of ",
                          first.split.count, " files; a split model can only be opened by path"),
                     {first.split.count, 1, 1});
     }
     if (path != nullptr) OPTIMA_TRY(report(1.0f));
-    return std::move(gguf_);
+    return ModelFile::create(std::move(parts_));
   }
 
  private:
   Status report(float fraction) const {
     if (!progress_ || progress_(fraction)) return {};
     return Status(Code::cancelled, text("the progress callback cancelled the load of ",
-                                        gguf_->name_.empty() ? "the model" : gguf_->name_));
+                                        parts_.name.empty() ? "the model" : parts_.name));
   }
 
   Status read_set(const std::string& path, OpenPart given) {
@@ -175,7 +173,7 @@ class GgufReader {
       if (number < info.count)
         OPTIMA_TRY(report(static_cast<float>(number) / static_cast<float>(info.count)));
     }
-    const auto tensors = static_cast<int64_t>(gguf_->tensors_.size());
+    const auto tensors = static_cast<int64_t>(parts_.tensors.size());
     if (info.tensors >= 0 && info.tensors != tensors)
       return Status(Code::format,
                     text(path, ": split.tensors.count is ", info.tensors, ", but the ", info.count,
@@ -186,34 +184,27 @@ class GgufReader {
 
   Status add(OpenPart open) {
     for (const Tensor& tensor : open.part.tensors) {
-      if (!gguf_->tensor_index_.emplace(tensor.name, gguf_->tensors_.size()).second)
-        return Status(Code::format, text(open.bytes->name(), ": tensor ", quoted(tensor.name),
+      if (!names_.insert(tensor.name).second)
+        return Status(Code::format, text(open.bytes->name(), ": tensor ", in_quotes(tensor.name),
                                          " is in an earlier part of the set as well"));
-      gguf_->tensors_.push_back(tensor);
+      parts_.tensors.push_back(tensor);
     }
-    if (gguf_->files_.empty()) gguf_->metadata_ = std::move(open.part.metadata);
-    gguf_->file_bytes_ += static_cast<int64_t>(open.bytes->view().size());
-    gguf_->files_.push_back(std::move(open.bytes));
+    if (parts_.files.empty()) parts_.metadata = std::move(open.part.metadata);
+    parts_.files.push_back(std::move(open.bytes));
     return {};
   }
 
   Allocator& allocator_;
   const Progress& progress_;
-  std::unique_ptr<Gguf> gguf_;
+  ModelFileParts parts_;
+  std::unordered_set<std::string_view> names_;
 };
 
-Result<std::unique_ptr<Gguf>> Gguf::open(const Source& source, Allocator& allocator,
-                                         const Progress& progress) {
+}  // namespace
+
+Result<std::unique_ptr<ModelFile>> open_gguf(const Source& source, Allocator& allocator,
+                                             const Progress& progress) {
   return GgufReader(allocator, progress).read(source);
-}
-
-const Tensor* Gguf::find(std::string_view name) const {
-  const auto found = tensor_index_.find(name);
-  return found == tensor_index_.end() ? nullptr : &tensors_[found->second];
-}
-
-void Gguf::prefetch() const {
-  for (const std::unique_ptr<Bytes>& file : files_) file->prefetch();
 }
 
 }  // namespace optima::model

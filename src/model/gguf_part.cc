@@ -59,7 +59,7 @@ Result<Header> parse_header(GgufCursor& cursor) {
     std::string bytes;
     for (int shift = 0; shift < 32; shift += 8) bytes += static_cast<char>((magic >> shift) & 0xff);
     return Status(Code::format,
-                  text("not a GGUF file: it begins with ", quoted(bytes), ", not \"GGUF\""));
+                  text("not a GGUF file: it begins with ", in_quotes(bytes), ", not \"GGUF\""));
   }
   OPTIMA_ASSIGN(const uint32_t version, cursor.number<uint32_t>("the version"));
   if (version == 1)
@@ -91,12 +91,12 @@ Result<std::string_view> parse_name(GgufCursor& cursor, std::string_view what, s
   if (name.empty()) return Status(Code::format, text(what, " at byte ", start, " is empty"));
   if (name.size() > bytes_max)
     return Status(Code::format,
-                  text(what, " ", quoted(name), " at byte ", start, " has ", name.size(),
+                  text(what, " ", in_quotes(name), " at byte ", start, " has ", name.size(),
                        " bytes, the limit is ", bytes_max),
                   {static_cast<int64_t>(name.size()), -1, static_cast<int64_t>(bytes_max)});
   if (name.find('\0') != std::string_view::npos)
     return Status(Code::format,
-                  text(what, " ", quoted(name), " at byte ", start, " contains a zero byte"));
+                  text(what, " ", in_quotes(name), " at byte ", start, " contains a zero byte"));
   return name;
 }
 
@@ -215,7 +215,7 @@ Status parse_metadata(GgufCursor& cursor, uint64_t count, Metadata& metadata) {
   for (uint64_t i = 0; i < count; ++i) {
     OPTIMA_ASSIGN(const std::string_view key, parse_name(cursor, "metadata key", kKeyBytesMax));
     MetadataValue value;
-    OPTIMA_TRY(parse_value(cursor, value).in(text("metadata key ", quoted(key))));
+    OPTIMA_TRY(parse_value(cursor, value).in(text("metadata key ", in_quotes(key))));
     OPTIMA_TRY(metadata.insert(key, std::move(value)));
   }
   return {};
@@ -300,7 +300,7 @@ Result<std::vector<TensorInfo>> parse_tensors(GgufCursor& cursor, uint64_t count
   for (uint64_t i = 0; i < count; ++i) {
     TensorInfo info;
     OPTIMA_ASSIGN(info.tensor.name, parse_name(cursor, "tensor name", kTensorNameBytesMax));
-    const std::string place = text("tensor ", quoted(info.tensor.name));
+    const std::string place = text("tensor ", in_quotes(info.tensor.name));
     if (!names.insert(info.tensor.name).second)
       return Status(Code::format, text(place, " appears twice"));
     OPTIMA_TRY(parse_tensor(cursor, alignment, info).in(place));
@@ -327,7 +327,7 @@ Status place_tensors(std::span<const std::byte> file, uint64_t data_start,
     if (info.offset > data.size() || bytes > data.size() - info.offset) {
       const uint64_t available = info.offset > data.size() ? 0 : data.size() - info.offset;
       return Status(Code::format,
-                    text("tensor ", quoted(info.tensor.name), ": ", bytes, " bytes at offset ",
+                    text("tensor ", in_quotes(info.tensor.name), ": ", bytes, " bytes at offset ",
                          info.offset, " wanted, but the data section has ", data.size(), " bytes"),
                     {info.tensor.bytes, static_cast<int64_t>(available), -1});
     }
@@ -345,32 +345,15 @@ Status check_overlap(const std::vector<TensorInfo>& infos) {
   for (size_t i = 1; i < order.size(); ++i) {
     const TensorInfo& before = *order[i - 1];
     if (order[i]->offset - before.offset < static_cast<uint64_t>(before.tensor.bytes))
-      return Status(Code::format, text("tensors ", quoted(before.tensor.name), " (",
+      return Status(Code::format, text("tensors ", in_quotes(before.tensor.name), " (",
                                        before.tensor.bytes, " bytes at offset ", before.offset,
-                                       ") and ", quoted(order[i]->tensor.name), " (at offset ",
+                                       ") and ", in_quotes(order[i]->tensor.name), " (at offset ",
                                        order[i]->offset, ") overlap"));
   }
   return {};
 }
 
 }  // namespace
-
-std::string quoted(std::string_view name) {
-  constexpr size_t kShownMax = 96;
-  constexpr char kHex[] = "0123456789abcdef";
-  std::string out = "'";
-  for (const char c : name.substr(0, kShownMax)) {
-    if (c >= ' ' && c <= '~') {
-      out += c;
-    } else {
-      const auto byte = static_cast<unsigned char>(c);
-      out += "\\x";
-      out += kHex[byte >> 4];
-      out += kHex[byte & 15];
-    }
-  }
-  return out + (name.size() > kShownMax ? "...'" : "'");
-}
 
 Result<GgufPart> parse_gguf_part(std::span<const std::byte> file) {
   GgufCursor cursor(file);

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "model/gguf.h"
+#include "model/model_file.h"
 
 namespace optima::model {
 
@@ -19,8 +19,5 @@ struct GgufPart {
 
 // Views in the result point into `file`. Errors name the byte, key or tensor, not the file.
 Result<GgufPart> parse_gguf_part(std::span<const std::byte> file);
-
-// `name` in quotes for a message: printable ASCII as it is, other bytes as \xNN, long names cut.
-std::string quoted(std::string_view name);
 
 }  // namespace optima::model

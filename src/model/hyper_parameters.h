@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "model/config.h"
-#include "model/gguf.h"
+#include "model/model_file.h"
 
 namespace optima::model {
 
@@ -16,22 +16,31 @@ struct IntRange {
 
 class HyperParameters {
  public:
-  HyperParameters(const Gguf& file, std::string_view architecture)
-      : file_(file), prefix_(std::string(architecture) + ".") {}
+  // Keys begin with the file's general.architecture.
+  explicit HyperParameters(const ModelFile& file);
 
   Result<int32_t> integer(std::string_view key, IntRange range) const;
   Result<int32_t> integer_or(std::string_view key, IntRange range, int32_t otherwise) const;
   Result<double> real(std::string_view key) const;
   Result<double> real_or(std::string_view key, double otherwise) const;
+  Result<bool> flag_or(std::string_view key, bool otherwise) const;
+  Result<const std::vector<double>*> reals(std::string_view key) const;   // null = absent
+  Result<const std::vector<uint8_t>*> flags(std::string_view key) const;  // null = absent
   Result<std::string> string_or(std::string_view key, std::string_view otherwise) const;
 
   // The parameters that every decoder has: sizes, heads, epsilon, context; layers with window 0
   // and rope 0; vocabulary from the embedding's rows.
-  Result<ModelConfig> common() const;
+  Result<ModelConfig> common(NormKind norm = NormKind::rms) const;
+  // attention.sliding_window for the layers that attention.sliding_window_pattern names: flags by
+  // layer, or every n-th layer without; `otherwise` where the file says nothing (0 = all layers).
+  // expert_count and expert_used_count; which layers have experts (expert_layers, all where the
+  // file does not say). The width of an expert stays 0.
+  Status read_experts(ModelConfig& config) const;
+  Status read_windows(int32_t pattern_otherwise, ModelConfig& config) const;
 
  private:
   std::string full(std::string_view key) const { return prefix_ + std::string(key); }
-  const Gguf& file_;
+  const ModelFile& file_;
   std::string prefix_;
 };
 

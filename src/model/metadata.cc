@@ -3,8 +3,7 @@
 #include <type_traits>
 
 #include "base/text.h"
-#include "model/gguf.h"
-#include "model/gguf_part.h"
+#include "model/model_file.h"
 
 namespace optima::model {
 namespace {
@@ -16,7 +15,7 @@ constexpr std::string_view kKindNames[] = {"integer",    "float",         "bool"
 static_assert(std::size(kKindNames) == std::variant_size_v<decltype(MetadataValue::value)>);
 
 Status wrong_kind(std::string_view key, const MetadataValue& value, std::string_view wanted) {
-  return Status(Code::format, text("metadata key ", quoted(key), " is of type ",
+  return Status(Code::format, text("metadata key ", in_quotes(key), " is of type ",
                                    kKindNames[value.value.index()], ", not ", wanted));
 }
 
@@ -121,13 +120,17 @@ Result<const MetadataValue::Floats*> Metadata::reals(std::string_view key) const
   return array<MetadataValue::Floats>(*this, key, "float array");
 }
 
+Result<const MetadataValue::Bools*> Metadata::booleans(std::string_view key) const {
+  return array<MetadataValue::Bools>(*this, key, "bool array");
+}
+
 Result<const MetadataValue::Strings*> Metadata::strings(std::string_view key) const {
   return array<MetadataValue::Strings>(*this, key, "string array");
 }
 
 Status Metadata::insert(std::string_view key, MetadataValue value) {
   if (!index_.emplace(key, entries_.size()).second)
-    return Status(Code::format, text("metadata key ", quoted(key), " appears twice"));
+    return Status(Code::format, text("metadata key ", in_quotes(key), " appears twice"));
   entries_.emplace_back(key, std::move(value));
   return {};
 }

@@ -15,7 +15,7 @@ std::string shape_text(const Tensor& tensor) {
 
 }  // namespace
 
-Weights::Weights(const Gguf& file) : file_(file), used_(file.tensors().size(), false) {}
+Weights::Weights(const ModelFile& file) : file_(file), used_(file.tensors().size(), false) {}
 
 Result<const Tensor*> Weights::require(const std::string& name) {
   const Tensor* tensor = file_.find(name);
@@ -32,17 +32,69 @@ Result<graph::Weight> Weights::matrix(const std::string& name, int64_t rows, int
   return graph::Weight{tensor->name, tensor->data, tensor->type, rows, columns};
 }
 
+Result<graph::Weight> Weights::rows(const std::string& name, const graph::Weight& shape,
+                                    int64_t begin, int64_t count) {
+  OPTIMA_ASSIGN(graph::Weight weight, matrix(name, shape.rows, shape.columns));
+  const auto* info = kernels::find_weight_type(static_cast<int32_t>(weight.type));
+  weight.data = static_cast<const std::byte*>(weight.data) +
+                static_cast<size_t>(begin) * kernels::row_bytes(*info, weight.columns);
+  weight.rows = count;
+  return weight;
+}
+
+Result<std::vector<graph::Weight>> Weights::experts(const ExpertNames& names, int64_t count,
+                                                    int64_t rows, int64_t columns) {
+  std::vector<graph::Weight> out;
+  if (!has(names.merged)) {
+    for (int64_t e = 0; e < count; ++e) {
+      OPTIMA_ASSIGN(const graph::Weight weight,
+                    matrix(text(names.single_prefix, e, ".weight"), rows, columns));
+      out.push_back(weight);
+    }
+    return out;
+  }
+  OPTIMA_ASSIGN(const Tensor* tensor, require(names.merged));
+  if (tensor->rank != 3 || tensor->shape[0] != columns || tensor->shape[1] != rows ||
+      tensor->shape[2] != count)
+    return Status(Code::format, text("tensor '", names.merged, "' has shape ", shape_text(*tensor),
+                                     ", wanted [", count, ", ", rows, ", ", columns, "]"));
+  const auto* info = kernels::find_weight_type(static_cast<int32_t>(tensor->type));
+  const size_t bytes = static_cast<size_t>(rows) * kernels::row_bytes(*info, columns);
+  for (int64_t e = 0; e < count; ++e)
+    out.push_back(
+        {tensor->name, tensor->data + static_cast<size_t>(e) * bytes, tensor->type, rows, columns});
+  return out;
+}
+
+Result<const float*> Weights::as_floats(const Tensor& tensor) {
+  const bool aligned = reinterpret_cast<uintptr_t>(tensor.data) % alignof(float) == 0;
+  if (tensor.type == kernels::WeightType::f32 && aligned)
+    return reinterpret_cast<const float*>(tensor.data);
+  const int64_t size = tensor.row_length() * tensor.rows();
+  copies_.push_back(std::make_unique<float[]>(static_cast<size_t>(size)));
+  kernels::dequant_row(tensor.type)(tensor.data, copies_.back().get(), size);
+  return static_cast<const float*>(copies_.back().get());
+}
+
 Result<const float*> Weights::vector(const std::string& name, int64_t size) {
   OPTIMA_ASSIGN(const Tensor* tensor, require(name));
   if (tensor->rank != 1 || tensor->shape[0] != size)
     return Status(Code::format, text("tensor '", name, "' has shape ", shape_text(*tensor),
                                      ", wanted [", size, "]"));
-  const bool aligned = reinterpret_cast<uintptr_t>(tensor->data) % alignof(float) == 0;
-  if (tensor->type == kernels::WeightType::f32 && aligned)
-    return reinterpret_cast<const float*>(tensor->data);
-  copies_.push_back(std::make_unique<float[]>(static_cast<size_t>(size)));
-  kernels::dequant_row(tensor->type)(tensor->data, copies_.back().get(), size);
-  return static_cast<const float*>(copies_.back().get());
+  return as_floats(*tensor);
+}
+
+Result<const float*> Weights::vectors(const std::string& name, int64_t count, int64_t size) {
+  OPTIMA_ASSIGN(const Tensor* tensor, require(name));
+  if (tensor->rank != 2 || tensor->shape[0] != size || tensor->shape[1] != count)
+    return Status(Code::format, text("tensor '", name, "' has shape ", shape_text(*tensor),
+                                     ", wanted [", count, ", ", size, "]"));
+  return as_floats(*tensor);
+}
+
+void Weights::account_for(std::string_view name) {
+  const Tensor* tensor = file_.find(name);
+  if (tensor != nullptr) used_[static_cast<size_t>(tensor - file_.tensors().data())] = true;
 }
 
 Status Weights::all_used() const {

@@ -9,19 +9,36 @@
 #include <vector>
 
 #include "graph/graph.h"
-#include "model/gguf.h"
+#include "model/model_file.h"
 
 namespace optima::model {
 
+// Where expert matrices lie: in one tensor [experts, rows, columns], or one by one, with the
+// expert's number between the parts of the name.
+struct ExpertNames {
+  std::string merged;         // "blk.0.ffn_gate_exps.weight"
+  std::string single_prefix;  // "blk.0.ffn_gate."
+};
+
 class Weights {
  public:
-  explicit Weights(const Gguf& file);
+  explicit Weights(const ModelFile& file);
 
   bool has(std::string_view name) const { return file_.find(name) != nullptr; }
   // A matrix [rows, columns]; format error with both shapes when it is missing or different.
   Result<graph::Weight> matrix(const std::string& name, int64_t rows, int64_t columns);
+  // Rows [begin, begin + count) of a matrix [rows, columns]: one of several that lie in one tensor.
+  Result<graph::Weight> rows(const std::string& name, const graph::Weight& shape, int64_t begin,
+                             int64_t count);
+  // One matrix [rows, columns] for each of `count` experts.
+  Result<std::vector<graph::Weight>> experts(const ExpertNames& names, int64_t count, int64_t rows,
+                                             int64_t columns);
   // A vector as fp32: in place where the file has aligned F32, else a converted copy.
   Result<const float*> vector(const std::string& name, int64_t size);
+  // Several vectors back to back, [count, size]: biases of experts.
+  Result<const float*> vectors(const std::string& name, int64_t count, int64_t size);
+  // A tensor that was read elsewhere; absent or not, it is accounted for.
+  void account_for(std::string_view name);
   // unsupported, naming the first tensor that was never asked for.
   Status all_used() const;
   // The converted copies, to be kept as long as the pointers are used.
@@ -29,7 +46,8 @@ class Weights {
 
  private:
   Result<const Tensor*> require(const std::string& name);
-  const Gguf& file_;
+  Result<const float*> as_floats(const Tensor& tensor);
+  const ModelFile& file_;
   std::vector<bool> used_;
   std::vector<std::unique_ptr<float[]>> copies_;
 };

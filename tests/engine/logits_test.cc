@@ -1,8 +1,8 @@
 // Logits of whole models against transformers: prefill, chunked prefill, token by token, and
 // several sequences in one batch; on the reference path and on the fast one.
 #include <algorithm>
-#include <cmath>
 
+#include "tests/engine/compare.h"
 #include "tests/engine/tiny_model.h"
 
 namespace optima::engine {
@@ -14,52 +14,6 @@ struct Case {
   double kld_max;    // mean over positions, fast path
   double error_max;  // of the logits' standard deviation, reference path
 };
-
-// Runs `ids` as a prompt and returns the logits of all positions.
-std::vector<float> prompt_logits(Engine& engine, const std::shared_ptr<Session>& session,
-                                 const std::vector<int32_t>& ids, int64_t vocabulary) {
-  RequestSpec spec = ids_request(ids, 0);
-  spec.prompt_only = true;
-  std::vector<float> out(ids.size() * static_cast<size_t>(vocabulary), NAN);
-  for (size_t i = 0; i < ids.size(); ++i) spec.logits_positions.push_back(static_cast<int64_t>(i));
-  spec.logits_out = out.data();
-  spec.logits_capacity = static_cast<int64_t>(out.size());
-  const auto request = must(engine.generate(session, spec, nullptr));
-  EXPECT_TRUE(request->result().status.ok()) << request->result().status.message();
-  EXPECT_EQ(request->result().logits_rows, static_cast<int64_t>(ids.size()));
-  return out;
-}
-
-double max_error(const std::vector<float>& a, const std::vector<float>& b) {
-  double error = 0;
-  for (size_t i = 0; i < a.size(); ++i) {
-    const double difference = std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i]));
-    if (!(difference <= error)) error = difference;  // NaN counts as an error
-  }
-  return error;
-}
-
-std::vector<double> softmax(const float* row, int64_t count) {
-  const double top = *std::max_element(row, row + count);
-  std::vector<double> p(static_cast<size_t>(count));
-  double sum = 0;
-  for (int64_t i = 0; i < count; ++i) sum += p[static_cast<size_t>(i)] = std::exp(row[i] - top);
-  for (double& value : p) value /= sum;
-  return p;
-}
-
-double mean_kld(const std::vector<float>& truth, const std::vector<float>& logits,
-                int64_t vocabulary) {
-  double sum = 0;
-  const int64_t rows = static_cast<int64_t>(truth.size()) / vocabulary;
-  for (int64_t r = 0; r < rows; ++r) {
-    const std::vector<double> p = softmax(truth.data() + r * vocabulary, vocabulary);
-    const std::vector<double> q = softmax(logits.data() + r * vocabulary, vocabulary);
-    for (size_t i = 0; i < p.size(); ++i)
-      if (p[i] > 0) sum += p[i] * std::log(p[i] / q[i]);
-  }
-  return sum / static_cast<double>(rows);
-}
 
 class Logits : public testing::TestWithParam<Case> {
  protected:

@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "model/arch/arch.h"
+#include "model/gguf.h"
 
 namespace optima::model {
 namespace {
@@ -35,7 +36,7 @@ std::string with_u32(std::string bytes, const std::string& key, uint32_t value) 
 
 Status status_of(const std::string& bytes) {
   Allocator allocator({}, 0);
-  const auto file = Gguf::open(MemorySource{reinterpret_cast<const std::byte*>(bytes.data()),
+  const auto file = open_gguf(MemorySource{reinterpret_cast<const std::byte*>(bytes.data()),
                                             static_cast<int64_t>(bytes.size())},
                                allocator, {});
   if (!file.ok()) return file.status();

@@ -348,7 +348,7 @@ TEST(GgufBadFiles, AMisalignedSourceIsRefusedByName) {
   std::vector<std::byte> room(bytes.size() + 1);
   std::memcpy(room.data() + 1, bytes.data(), bytes.size());
   Allocator allocator{HostAllocator(), 0};
-  const auto gguf = Gguf::open(MemorySource{room.data() + 1, static_cast<int64_t>(bytes.size())},
+  const auto gguf = open_gguf(MemorySource{room.data() + 1, static_cast<int64_t>(bytes.size())},
                                allocator, Progress());
   ASSERT_FALSE(gguf.ok());
   EXPECT_EQ(gguf.status().code(), Code::unsupported);

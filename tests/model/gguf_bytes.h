@@ -85,12 +85,12 @@ struct MemoryModel {
   explicit MemoryModel(std::string_view content)
       : bytes(new std::byte[content.size()]), gguf(Status()) {
     std::memcpy(bytes.get(), content.data(), content.size());
-    gguf = Gguf::open(MemorySource{bytes.get(), static_cast<int64_t>(content.size())}, allocator,
+    gguf = open_gguf(MemorySource{bytes.get(), static_cast<int64_t>(content.size())}, allocator,
                       Progress());
   }
   Allocator allocator{HostAllocator(), 0};
   std::unique_ptr<std::byte[]> bytes;
-  Result<std::unique_ptr<Gguf>> gguf;
+  Result<std::unique_ptr<ModelFile>> gguf;
 };
 
 }  // namespace optima::model::test

@@ -91,7 +91,7 @@ std::string mutate(Random& random, const std::vector<std::string>& files) {
 }
 
 // Touches every byte that an opened model promises.
-uint64_t read_all(const Gguf& gguf) {
+uint64_t read_all(const ModelFile& gguf) {
   uint64_t sum = 0;
   for (const auto& [key, value] : gguf.metadata().entries())
     sum += key.size() + to_string(value, 1000).size();

@@ -84,7 +84,7 @@ void expect_metadata(const MetadataValue& value, const std::string& kind,
   }
 }
 
-void expect_tensor(const Gguf& gguf, std::istringstream& fields) {
+void expect_tensor(const ModelFile& gguf, std::istringstream& fields) {
   std::string name, dims, crc;
   int type = -1;
   int64_t bytes = -1;
@@ -103,7 +103,7 @@ void expect_tensor(const Gguf& gguf, std::istringstream& fields) {
 }
 
 // Checks all lines of an expectation file; `tensors` counts those that it names.
-void expect_golden(const Gguf& gguf, const std::string& txt_name, size_t& keys, size_t& tensors) {
+void expect_golden(const ModelFile& gguf, const std::string& txt_name, size_t& keys, size_t& tensors) {
   std::istringstream lines(read_file(golden_path(txt_name)));
   std::string line;
   while (std::getline(lines, line)) {
@@ -133,7 +133,7 @@ class GgufGolden : public testing::TestWithParam<const char*> {
 
 TEST_P(GgufGolden, HoldsWhatGgufPyReads) {
   const std::string path = golden_path(std::string(GetParam()) + ".gguf");
-  auto gguf = Gguf::open(PathSource{path}, allocator_, Progress());
+  auto gguf = open_gguf(PathSource{path}, allocator_, Progress());
   ASSERT_TRUE(gguf.ok()) << gguf.status().message();
   size_t keys = 0, tensors = 0;
   expect_golden(**gguf, std::string(GetParam()) + ".txt", keys, tensors);
@@ -158,7 +158,7 @@ INSTANTIATE_TEST_SUITE_P(Files, GgufGolden,
 TEST(GgufGoldenFiles, CoverEveryTypeAndBothAlignments) {
   Allocator allocator{HostAllocator(), 0};
   for (const auto& [file, alignment] : {std::pair{"tensors.gguf", 32}, {"alignment64.gguf", 64}}) {
-    auto gguf = Gguf::open(PathSource{golden_path(file)}, allocator, Progress());
+    auto gguf = open_gguf(PathSource{golden_path(file)}, allocator, Progress());
     ASSERT_TRUE(gguf.ok()) << gguf.status().message();
     std::set<int> types;
     for (const Tensor& tensor : (*gguf)->tensors()) {
@@ -174,7 +174,7 @@ TEST(GgufGoldenFiles, AnyFileOfASplitSetOpensAllOfThem) {
   Allocator allocator{HostAllocator(), 0};
   for (const char* name : {"split-00001-of-00002.gguf", "split-00002-of-00002.gguf"}) {
     std::vector<float> fractions;
-    auto gguf = Gguf::open(PathSource{golden_path(name)}, allocator, [&](float fraction) {
+    auto gguf = open_gguf(PathSource{golden_path(name)}, allocator, [&](float fraction) {
       fractions.push_back(fraction);
       return true;
     });

@@ -4,7 +4,7 @@
 
 #include <limits>
 
-#include "model/gguf.h"
+#include "model/model_file.h"
 
 namespace optima::model {
 namespace {

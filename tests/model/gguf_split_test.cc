@@ -41,8 +41,8 @@ class GgufSplit : public testing::Test {
 
   std::string path(std::string_view name) const { return folder_ + "/" + std::string(name); }
   void write(std::string_view name, const Part& part) { write_file(path(name), part_bytes(part)); }
-  Result<std::unique_ptr<Gguf>> open(std::string_view name) {
-    return Gguf::open(PathSource{path(name)}, allocator_, Progress());
+  Result<std::unique_ptr<ModelFile>> open(std::string_view name) {
+    return open_gguf(PathSource{path(name)}, allocator_, Progress());
   }
   void expect_failure(std::string_view name, Code code, const std::vector<std::string>& words) {
     const auto gguf = open(name);
@@ -117,7 +117,7 @@ TEST_F(GgufSplit, ProgressCancels) {
   write("m-00001-of-00002.gguf", {.number = 0, .tensor = "a"});
   write("m-00002-of-00002.gguf", {.number = 1, .tensor = "b"});
   for (const float last : {0.0f, 0.5f, 1.0f}) {
-    const auto gguf = Gguf::open(PathSource{path("m-00001-of-00002.gguf")}, allocator_,
+    const auto gguf = open_gguf(PathSource{path("m-00001-of-00002.gguf")}, allocator_,
                                  [&](float fraction) { return fraction < last; });
     ASSERT_FALSE(gguf.ok());
     EXPECT_EQ(gguf.status().code(), Code::cancelled);

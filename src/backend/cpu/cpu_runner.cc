@@ -37,9 +37,12 @@ size_t scratch_bytes(const graph::Program& program, const KernelTable& kernels) 
       bytes = std::max(bytes,
                        kernels.attention_split->scratch_bytes(heads, step.kv_heads, step.head_dim));
   };
+  const auto experts = [&](const graph::ExpertMatmulStep& step) {
+    bytes = std::max(bytes, expert_scratch_bytes(step, kernels));
+  };
   for (const auto* steps : {&program.body, &program.head})
     for (const graph::Step& step : *steps)
-      std::visit(Overloaded{matmul, attention, [](const graph::RowStep&) {}}, step.work);
+      std::visit(Overloaded{matmul, attention, experts, [](const graph::RowStep&) {}}, step.work);
   return round_line(bytes);
 }
 
@@ -123,6 +126,9 @@ class CpuRunner final : public Runner {
         Overloaded{
             [&](const graph::RowStep& work) { run_row_step(work, pass, worker, rows); },
             [&](const graph::MatmulStep& work) { run_matmul_step(work, pass, worker, rows); },
+            [&](const graph::ExpertMatmulStep& work) {
+              run_expert_matmul_step(work, pass, worker, rows);
+            },
             [&](const graph::AttentionStep& work) { run_attention_step(work, pass, worker); },
         },
         step.work);

@@ -8,9 +8,15 @@ KernelTable fast_kernels() {
   using kernels::best;
   return {
       .rms_norm = best(kernels::rms_norm_variants(), available).fn,
+      .layer_norm = best(kernels::layer_norm_variants(), available).fn,
       .rope = best(kernels::rope_variants(), available).fn,
       .add = best(kernels::add_variants(), available).fn,
+      .mul = best(kernels::mul_variants(), available).fn,
+      .add_bias = best(kernels::add_bias_variants(), available).fn,
       .gated_act = best(kernels::gated_act_variants(), available).fn,
+      .act = best(kernels::act_variants(), available).fn,
+      .softcap = best(kernels::softcap_variants(), available).fn,
+      .moe_route = best(kernels::moe_route_variants(), available).fn,
       .scale = best(kernels::scale_variants(), available).fn,
       .argmax = best(kernels::argmax_variants(), available).fn,
       .kv_store = best(kernels::kv_store_variants(), available).fn,
@@ -24,9 +30,15 @@ KernelTable fast_kernels() {
 KernelTable reference_kernels() {
   return {
       .rms_norm = kernels::kRmsNormReference,
+      .layer_norm = kernels::kLayerNormReference,
       .rope = kernels::kRopeReference,
       .add = kernels::kAddReference,
+      .mul = kernels::kMulReference,
+      .add_bias = kernels::kAddBiasReference,
       .gated_act = kernels::kGatedActReference,
+      .act = kernels::kActReference,
+      .softcap = kernels::kSoftcapReference,
+      .moe_route = kernels::kMoeRouteReference,
       .scale = kernels::kScaleReference,
       .argmax = kernels::kArgmaxReference,
       .kv_store = kernels::kKvStoreReference,

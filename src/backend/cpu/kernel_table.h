@@ -5,7 +5,9 @@
 #include "kernels/elementwise/elementwise.h"
 #include "kernels/isa.h"
 #include "kernels/kv_store/kv_store.h"
+#include "kernels/layer_norm/layer_norm.h"
 #include "kernels/matmul/matmul.h"
+#include "kernels/moe_route/moe_route.h"
 #include "kernels/rms_norm/rms_norm.h"
 #include "kernels/rope/rope.h"
 
@@ -13,9 +15,15 @@ namespace optima::backend::cpu {
 
 struct KernelTable {
   kernels::RmsNormFn rms_norm;
+  kernels::LayerNormFn layer_norm;
   kernels::RopeFn rope;
   kernels::AddFn add;
+  kernels::MulFn mul;
+  kernels::AddBiasFn add_bias;
   kernels::GatedActFn gated_act;
+  kernels::ActFn act;
+  kernels::SoftcapFn softcap;
+  kernels::MoeRouteFn moe_route;
   kernels::ScaleFn scale;
   kernels::ArgmaxFn argmax;
   kernels::KvStoreFn kv_store;

@@ -43,6 +43,10 @@ inline constexpr int64_t kSplitSequencesMax = 64;
 void run_row_step(const graph::RowStep& step, const Pass& pass, const Worker& worker, int64_t rows);
 void run_matmul_step(const graph::MatmulStep& step, const Pass& pass, const Worker& worker,
                      int64_t rows);
+void run_expert_matmul_step(const graph::ExpertMatmulStep& step, const Pass& pass,
+                            const Worker& worker, int64_t rows);
+// Private memory that a thread needs for the step.
+size_t expert_scratch_bytes(const graph::ExpertMatmulStep& step, const KernelTable& kernels);
 void run_attention_step(const graph::AttentionStep& step, const Pass& pass, const Worker& worker);
 
 }  // namespace optima::backend::cpu

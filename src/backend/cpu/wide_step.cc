@@ -128,6 +128,7 @@ class AttentionRunner {
     args.window = step_.window;
     args.scale = step_.scale;
     args.softcap = step_.softcap;
+    args.sinks = step_.sinks;
     return args;
   }
 

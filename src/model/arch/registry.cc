@@ -1,6 +1,5 @@
 // The architectures that run, and the way from a file to a graph.
 #include <array>
-#include <cmath>
 
 #include "base/text.h"
 #include "graph/passes/passes.h"
@@ -9,12 +8,11 @@
 namespace optima::model {
 namespace {
 
-const std::array<const Architecture*, 2>& architectures() {
-  static constexpr std::array<const Architecture*, 2> kArchitectures = {&kGemma3, &kLlama};
-  return kArchitectures;
-}
+constexpr std::array<const Architecture*, 12> kArchitectures = {
+    &kGemma2, &kGemma3, &kGpt2,  &kGptNeox, &kGptOss,   &kLlama,
+    &kOlmo2,  &kPhi3,   &kQwen2, &kQwen3,   &kQwen3Moe, &kSmolLm3};
 
-Result<Decoder> build(const Gguf& file) {
+Result<Decoder> build(const ModelFile& file) {
   OPTIMA_ASSIGN(const std::optional<std::string_view> name,
                 file.metadata().string("general.architecture"));
   if (!name) return Status(Code::format, "metadata key 'general.architecture' is missing");
@@ -35,35 +33,35 @@ Result<Decoder> build(const Gguf& file) {
 }  // namespace
 
 const Architecture* find_architecture(std::string_view name) {
-  for (const Architecture* row : architectures())
+  for (const Architecture* row : kArchitectures)
     if (row->name == name) return row;
   return nullptr;
 }
 
-std::string architecture_names() {
+const HfForm* find_hf_form(std::string_view model_type) {
+  for (const Architecture* row : kArchitectures)
+    for (const HfForm& form : row->hf_forms)
+      if (form.model_type == model_type) return &form;
+  return nullptr;
+}
+
+std::string hf_model_types() {
   std::string out;
-  for (const Architecture* row : architectures()) out += text(out.empty() ? "" : ", ", row->name);
+  for (const Architecture* row : kArchitectures)
+    for (const HfForm& form : row->hf_forms) out += text(out.empty() ? "" : ", ", form.model_type);
   return out;
 }
 
-Result<Decoder> build_decoder(const Gguf& file) {
+std::string architecture_names() {
+  std::string out;
+  for (const Architecture* row : kArchitectures) out += text(out.empty() ? "" : ", ", row->name);
+  return out;
+}
+
+Result<Decoder> build_decoder(const ModelFile& file) {
   Result<Decoder> decoder = build(file);
   if (!decoder.ok()) return decoder.take_status().in(file.name());
   return decoder;
-}
-
-// inverse_frequency[i] = base^(-2i / rotary_dim) * scale / factor[i]
-graph::RopeTable rope_table(const RopeConfig& rope) {
-  graph::RopeTable table;
-  table.pairs = rope.pairs;
-  const int32_t pairs = rope.rotary_dim / 2;
-  for (int32_t i = 0; i < pairs; ++i) {
-    double frequency = std::pow(rope.base, -2.0 * i / rope.rotary_dim) * rope.frequency_scale;
-    if (!rope.frequency_factors.empty())
-      frequency /= static_cast<double>(rope.frequency_factors[static_cast<size_t>(i)]);
-    table.inverse_frequency.push_back(frequency);
-  }
-  return table;
 }
 
 }  // namespace optima::model

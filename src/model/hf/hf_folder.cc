@@ -1,0 +1,229 @@
+// Opens a Hugging Face folder; see hf_folder.h. No name in a file of the folder can lead outside
+// it.
+#include "model/hf/hf_folder.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+
+#include "base/json.h"
+#include "base/text.h"
+#include "model/arch/arch.h"
+#include "model/hf/hf_config.h"
+#include "model/hf/hf_tensors.h"
+#include "model/hf/safetensors.h"
+
+namespace optima::model {
+namespace {
+
+constexpr std::string_view kDocuments[] = {"config.json",           "tokenizer.json",
+                                           "tokenizer_config.json", "generation_config.json",
+                                           "chat_template.jinja",   "special_tokens_map.json",
+                                           "tokenizer.model"};
+constexpr int64_t kDocumentBytesMax = int64_t{256} << 20;
+constexpr size_t kShardsMax = 4096;
+
+class FolderReader {
+ public:
+  FolderReader(const std::string& path, Allocator& allocator, const Progress& progress)
+      : path_(path), allocator_(allocator), progress_(progress) {}
+
+  Result<std::unique_ptr<ModelFile>> read() {
+    parts_.format = FileFormat::hugging_face;
+    parts_.name = path_;
+    OPTIMA_TRY(report(0.0f));
+    OPTIMA_TRY(read_documents());
+    OPTIMA_TRY(read_config());
+    OPTIMA_TRY(read_chat_template());
+    OPTIMA_TRY(read_weights());
+    OPTIMA_TRY(report(1.0f));
+    return ModelFile::create(std::move(parts_));
+  }
+
+ private:
+  Status report(float fraction) const {
+    if (!progress_ || progress_(fraction)) return {};
+    return Status(Code::cancelled, text("the progress callback cancelled the load of ", path_));
+  }
+
+  std::string in_folder(std::string_view name) const { return path_ + "/" + std::string(name); }
+
+  bool exists(std::string_view name) const {
+    std::error_code failure;
+    return std::filesystem::exists(in_folder(name), failure);
+  }
+
+  Result<std::span<const std::byte>> map(std::string_view name) {
+    OPTIMA_ASSIGN(std::unique_ptr<Bytes> bytes,
+                  open_bytes(PathSource{in_folder(name)}, allocator_, {}));
+    parts_.files.push_back(std::move(bytes));
+    return parts_.files.back()->view();
+  }
+
+  Status read_documents() {
+    for (const std::string_view name : kDocuments) {
+      if (!exists(name)) continue;
+      OPTIMA_ASSIGN(const std::span<const std::byte> bytes, map(name));
+      if (static_cast<int64_t>(bytes.size()) > kDocumentBytesMax)
+        return Status(Code::format, text(name, " has ", bytes.size(), " bytes, the limit is ",
+                                         kDocumentBytesMax));
+      parts_.documents.emplace(
+          name, std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+    }
+    return {};
+  }
+
+  Result<json::Value> parse(std::string_view name) const {
+    const auto document = parts_.documents.find(name);
+    if (document == parts_.documents.end())
+      return Status(Code::format, text("no ", name, " in the folder"));
+    Result<json::Value> value = json::parse(document->second);
+    if (!value.ok()) return Status(Code::format, text(name, ": ", value.status().message()));
+    return value;
+  }
+
+  Status read_config() {
+    OPTIMA_ASSIGN(const json::Value root, parse("config.json"));
+    const HfConfig config(root);
+    OPTIMA_ASSIGN(const auto type, config.string("model_type"));
+    if (!type) return Status(Code::format, "config.json: 'model_type' is missing");
+    form_ = find_hf_form(*type);
+    if (form_ == nullptr)
+      return Status(Code::unsupported, text("model_type ", in_quotes(*type),
+                                            " is not known; known are ", hf_model_types()));
+    OPTIMA_TRY(add_general("general.architecture", form_->architecture));
+    OPTIMA_TRY(add_general("general.name", folder_name()));
+    MetadataWriter out(parts_, form_->architecture);
+    OPTIMA_TRY(form_->translate(config, out));
+    OPTIMA_ASSIGN(tied_, config.boolean("tie_word_embeddings"));
+    OPTIMA_TRY(config.all_read());
+    OPTIMA_ASSIGN(const auto heads, config.integer("num_attention_heads"));
+    heads_ = heads.value_or(0);
+    return {};
+  }
+
+  std::string folder_name() const {
+    std::filesystem::path path(path_);
+    if (path.filename().empty()) path = path.parent_path();
+    return path.filename().string();
+  }
+
+  Status add_general(std::string_view key, std::string_view value) {
+    parts_.strings.emplace_back(value);
+    return parts_.metadata.insert(key, {std::string_view(parts_.strings.back())});
+  }
+
+  // A file of its own comes before the one in tokenizer_config.json, which may hold several.
+  Status read_chat_template() {
+    const auto file = parts_.documents.find("chat_template.jinja");
+    if (file != parts_.documents.end())
+      return parts_.metadata.insert("tokenizer.chat_template", {file->second});
+    if (parts_.documents.find("tokenizer_config.json") == parts_.documents.end()) return {};
+    OPTIMA_ASSIGN(const json::Value config, parse("tokenizer_config.json"));
+    const json::Value* value = config.find("chat_template");
+    if (value == nullptr) return {};
+    if (value->string() != nullptr) return add_general("tokenizer.chat_template", *value->string());
+    if (value->array() == nullptr) return {};
+    for (const json::Value& entry : *value->array()) {
+      const json::Value* name = entry.find("name");
+      const json::Value* body = entry.find("template");
+      if (name != nullptr && body != nullptr && name->string() != nullptr &&
+          body->string() != nullptr && *name->string() == "default")
+        return add_general("tokenizer.chat_template", *body->string());
+    }
+    return {};
+  }
+
+  // The shard of each tensor, from the index.
+  Result<std::vector<std::string>> shard_names() {
+    constexpr std::string_view kIndex = "model.safetensors.index.json";
+    if (!exists(kIndex)) {
+      if (exists("model.safetensors")) return std::vector<std::string>{"model.safetensors"};
+      return Status(Code::format, text("neither model.safetensors nor ", kIndex, " in the folder"));
+    }
+    OPTIMA_ASSIGN(const std::span<const std::byte> bytes, map(kIndex));
+    Result<json::Value> index =
+        json::parse(std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+    if (!index.ok()) return Status(Code::format, text(kIndex, ": ", index.status().message()));
+    const json::Value* map = index->find("weight_map");
+    if (map == nullptr || map->object() == nullptr)
+      return Status(Code::format, text(kIndex, ": 'weight_map' is no object"));
+    std::set<std::string> names;
+    for (const json::Member& entry : *map->object()) {
+      const std::string* name = entry.value.string();
+      if (name == nullptr || name->empty() || name->find('/') != std::string::npos ||
+          name->find('\0') != std::string::npos || *name == "." || *name == "..")
+        return Status(Code::format, text(kIndex, ": the file of tensor ", in_quotes(entry.key),
+                                         " is ", in_quotes(name != nullptr ? *name : ""),
+                                         ", no name of a file in the folder"));
+      names.insert(*name);
+      shard_of_.emplace(entry.key, *name);
+    }
+    if (names.empty() || names.size() > kShardsMax)
+      return Status(Code::format,
+                    text(kIndex, ": ", names.size(), " files, allowed are 1 to ", kShardsMax));
+    return std::vector<std::string>(names.begin(), names.end());
+  }
+
+  Status read_shard(const std::string& name, std::vector<SafeTensor>& tensors) {
+    OPTIMA_ASSIGN(const std::span<const std::byte> bytes, map(name));
+    Result<std::vector<SafeTensor>> found = parse_safetensors(bytes);
+    if (!found.ok()) return found.take_status().in(name);
+    for (SafeTensor& tensor : *found) {
+      // A tensor in another shard than the index says is a copy that nobody asked for.
+      const auto wanted = shard_of_.find(tensor.name);
+      if (!shard_of_.empty() && (wanted == shard_of_.end() || wanted->second != name)) continue;
+      found_.insert(tensor.name);
+      tensors.push_back(std::move(tensor));
+    }
+    return {};
+  }
+
+  Status read_weights() {
+    OPTIMA_ASSIGN(const std::vector<std::string> shards, shard_names());
+    std::vector<SafeTensor> tensors;
+    for (size_t i = 0; i < shards.size(); ++i) {
+      OPTIMA_TRY(read_shard(shards[i], tensors));
+      if (i + 1 < shards.size())
+        OPTIMA_TRY(report(static_cast<float>(i + 1) / static_cast<float>(shards.size())));
+    }
+    for (const auto& [tensor, shard] : shard_of_)
+      if (found_.find(tensor) == found_.end())
+        return Status(Code::format, text("tensor ", in_quotes(tensor), " is not in ",
+                                         in_quotes(shard), ", where the index puts it"));
+    HfTensors out(*form_, heads_, parts_, allocator_);
+    OPTIMA_TRY(out.add_all(tensors));
+    return resolve_head();
+  }
+
+  // Where config.json says that head and embedding are one, a head in the file is a copy of it.
+  Status resolve_head() {
+    const auto is_head = [](const Tensor& tensor) { return tensor.name == "output.weight"; };
+    const auto head = std::find_if(parts_.tensors.begin(), parts_.tensors.end(), is_head);
+    if (tied_ && *tied_ && head != parts_.tensors.end()) parts_.tensors.erase(head);
+    if (tied_ && !*tied_ && head == parts_.tensors.end())
+      return Status(Code::format, "the head's tensor (lm_head.weight) is missing");
+    return {};
+  }
+
+  const std::string& path_;
+  Allocator& allocator_;
+  const Progress& progress_;
+  ModelFileParts parts_;
+  const HfForm* form_ = nullptr;
+  int64_t heads_ = 0;
+  std::optional<bool> tied_;
+  std::map<std::string, std::string, std::less<>> shard_of_;
+  std::set<std::string> found_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<ModelFile>> open_hf_folder(const std::string& path, Allocator& allocator,
+                                                  const Progress& progress) {
+  Result<std::unique_ptr<ModelFile>> file = FolderReader(path, allocator, progress).read();
+  if (!file.ok()) return file.take_status().in(path);
+  return file;
+}
+
+}  // namespace optima::model

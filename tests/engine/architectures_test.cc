@@ -1,0 +1,286 @@
+// Every architecture against transformers, from its Hugging Face folder and from its GGUF file
+// (tests/goldens/arch): whole prompts, token by token, several sequences in one batch; and each
+// option of config.json changed in turn, which must change the logits as it does there.
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "tests/engine/compare.h"
+
+namespace optima::engine {
+namespace {
+
+using Json = nlohmann::json;
+namespace fs = std::filesystem;
+
+const fs::path kFolder = OPTIMA_SOURCE_DIR "/tests/goldens/arch";
+
+enum class Form { folder, gguf };
+
+struct Case {
+  std::string name;
+  Form form;
+  ComputePath path;
+};
+
+struct Golden {
+  Json json;
+  std::vector<std::vector<int32_t>> sequences;
+  std::vector<std::vector<float>> logits;  // [sequence][positions * vocabulary]
+  int64_t vocabulary = 0;
+  double scale = 0;  // standard deviation of the logits
+  double tolerance = 0;
+};
+
+Golden read_golden(const std::string& name) {
+  Golden golden;
+  std::ifstream file(kFolder / name / "golden.json");
+  golden.json = Json::parse(file);
+  golden.sequences = golden.json["sequences"].get<std::vector<std::vector<int32_t>>>();
+  golden.vocabulary = golden.json["vocabulary"];
+  golden.scale = golden.json["logits_std"];
+  golden.tolerance = golden.json["tolerance"];
+  std::ifstream binary(kFolder / name / "logits.bin", std::ios::binary);
+  for (const auto& sequence : golden.sequences) {
+    auto& rows =
+        golden.logits.emplace_back(sequence.size() * static_cast<size_t>(golden.vocabulary));
+    binary.read(reinterpret_cast<char*>(rows.data()),
+                static_cast<std::streamsize>(rows.size() * sizeof(float)));
+  }
+  EXPECT_TRUE(binary.good()) << name;
+  return golden;
+}
+
+std::vector<std::string> names() {
+  std::vector<std::string> out;
+  for (const auto& entry : fs::directory_iterator(kFolder))
+    if (fs::exists(entry.path() / "golden.json")) out.push_back(entry.path().filename().string());
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+std::vector<Case> cases() {
+  std::vector<Case> out;
+  for (const std::string& name : names())
+    for (const ComputePath path : {ComputePath::reference, ComputePath::fast}) {
+      out.push_back({name, Form::folder, path});
+      if (fs::exists(kFolder / name / "model.gguf")) out.push_back({name, Form::gguf, path});
+    }
+  return out;
+}
+
+std::string case_name(const testing::TestParamInfo<Case>& info) {
+  return info.param.name + (info.param.form == Form::folder ? "_folder" : "_gguf") +
+         (info.param.path == ComputePath::fast ? "_fast" : "_reference");
+}
+
+// Rotary frequencies that depend on the length are those of the session's context, so the sessions
+// hold exactly what transformers was given.
+SessionOptions options_for(const std::vector<int32_t>& sequence, ComputePath path) {
+  SessionOptions options;
+  options.context_tokens = static_cast<int64_t>(sequence.size());
+  options.path = path;
+  return options;
+}
+
+class Architectures : public testing::TestWithParam<Case> {
+ protected:
+  Architectures() : golden_(read_golden(GetParam().name)) {}
+
+  std::string path() const {
+    const fs::path folder = kFolder / GetParam().name;
+    return (GetParam().form == Form::folder ? folder : folder / "model.gguf").string();
+  }
+
+  // fp32 rounding alone on the reference path. The fast path has f16 KV and, where the weights are
+  // quantised, int8 activations.
+  void compare(size_t sequence, const std::vector<float>& logits) const {
+    const std::vector<float>& truth = golden_.logits[sequence];
+    ASSERT_EQ(logits.size(), truth.size());
+    if (GetParam().path == ComputePath::reference) {
+      EXPECT_LE(max_error(truth, logits), golden_.tolerance * golden_.scale)
+          << "sequence " << sequence;
+    } else {
+      constexpr double kKldMax = 1e-3, kKldQuantised = 2e-2;
+      const bool quantised = GetParam().name.find("mxfp4") != std::string::npos;
+      EXPECT_LE(mean_kld(truth, logits, golden_.vocabulary), quantised ? kKldQuantised : kKldMax)
+          << "sequence " << sequence;
+    }
+  }
+
+  Golden golden_;
+};
+
+TEST_P(Architectures, Prefill) {
+  const Closing engine{new_engine()};
+  const auto model = must(engine->load(model::PathSource{path()}, {}));
+  for (size_t s = 0; s < golden_.sequences.size(); ++s) {
+    const auto& ids = golden_.sequences[s];
+    const auto session = must(engine->create_session(model, options_for(ids, GetParam().path)));
+    compare(s, prompt_logits(*engine.engine, session, ids, golden_.vocabulary));
+  }
+}
+
+TEST_P(Architectures, TokenByToken) {
+  const Closing engine{new_engine()};
+  const auto model = must(engine->load(model::PathSource{path()}, {}));
+  const size_t last = golden_.sequences.size() - 1;
+  const auto& ids = golden_.sequences[last];
+  const auto session = must(engine->create_session(model, options_for(ids, GetParam().path)));
+  std::vector<float> logits(golden_.logits[last].size(), NAN);
+  for (size_t i = 0; i < ids.size(); ++i) {
+    RequestSpec spec = ids_request({ids[i]}, 0);
+    spec.prompt_only = true;
+    spec.prompt_mode = PromptMode::append;
+    spec.logits_positions = {static_cast<int64_t>(i)};
+    spec.logits_out = logits.data() + i * static_cast<size_t>(golden_.vocabulary);
+    spec.logits_capacity = golden_.vocabulary;
+    const auto request = must(engine->generate(session, spec, nullptr));
+    ASSERT_TRUE(request->result().status.ok()) << request->result().status.message();
+    ASSERT_EQ(request->result().counters.cached_tokens, static_cast<int64_t>(i));
+  }
+  compare(last, logits);
+}
+
+// Two sequences take their tokens one by one while the third is in prefill, all in one batch.
+TEST_P(Architectures, MixedBatch) {
+  EngineOptions host_driven;
+  host_driven.drive = Drive::host;
+  const Closing engine{new_engine(host_driven)};
+  const auto model = must(engine->load(model::PathSource{path()}, {}));
+  const size_t count = golden_.sequences.size();
+  std::vector<std::shared_ptr<Session>> sessions;
+  std::vector<std::vector<float>> logits;
+  std::vector<std::shared_ptr<Request>> requests;
+  for (size_t s = 0; s < count; ++s) {
+    const auto& ids = golden_.sequences[s];
+    SessionOptions options = options_for(ids, GetParam().path);
+    if (s + 1 < count) options.prefill_chunk_tokens = 1;
+    sessions.push_back(must(engine->create_session(model, options)));
+    RequestSpec spec = ids_request(ids, 0);
+    spec.prompt_only = true;
+    for (size_t i = 0; i < ids.size(); ++i)
+      spec.logits_positions.push_back(static_cast<int64_t>(i));
+    auto& rows = logits.emplace_back(golden_.logits[s].size(), NAN);
+    spec.logits_out = rows.data();
+    spec.logits_capacity = static_cast<int64_t>(rows.size());
+    if (s + 1 == count) {
+      EXPECT_TRUE(must(engine->step()));
+    }
+    requests.push_back(must(engine->submit(sessions.back(), std::move(spec))));
+  }
+  while (must(engine->step())) {
+  }
+  for (size_t s = 0; s < count; ++s) {
+    ASSERT_TRUE(requests[s]->done());
+    ASSERT_TRUE(requests[s]->result().status.ok()) << requests[s]->result().status.message();
+    compare(s, logits[s]);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Architectures, testing::ValuesIn(cases()), case_name);
+
+// ---- options ----
+
+// Sets a key at a dotted path, or removes it when the value is null.
+void set_at(Json& config, const std::string& path, const Json& value) {
+  Json* at = &config;
+  size_t begin = 0;
+  for (size_t dot = path.find('.'); dot != std::string::npos; dot = path.find('.', begin)) {
+    at = &(*at)[path.substr(begin, dot - begin)];
+    begin = dot + 1;
+  }
+  if (value.is_null()) {
+    at->erase(path.substr(begin));
+  } else {
+    (*at)[path.substr(begin)] = value;
+  }
+}
+
+// A copy of the folder with one thing changed, removed at the end.
+class Changed {
+ public:
+  Changed(const std::string& name, const Json& mutation)
+      : path_(fs::temp_directory_path() /
+              (name + std::to_string(::getpid()) + "_" + std::to_string(count_++))) {
+    fs::create_directory(path_);
+    for (const auto& entry : fs::directory_iterator(kFolder / name))
+      if (entry.path().extension() != ".gguf" && entry.path().extension() != ".bin")
+        fs::copy_file(entry.path(), path_ / entry.path().filename());
+    if (mutation.contains("config")) change_config(mutation["config"]);
+    if (mutation.contains("tensor"))
+      scale_tensor(mutation["tensor"], mutation["scale"].get<double>());
+  }
+  ~Changed() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  std::string path() const { return path_.string(); }
+
+ private:
+  void change_config(const Json& changes) const {
+    std::ifstream in(path_ / "config.json");
+    Json config = Json::parse(in);
+    in.close();
+    for (const auto& [key, value] : changes.items()) set_at(config, key, value);
+    std::ofstream(path_ / "config.json") << config;
+  }
+
+  void scale_tensor(const std::string& tensor, double scale) const {
+    ASSERT_EQ(scale, 0) << "zeroes alone need no knowledge of the type";
+    for (const auto& entry : fs::directory_iterator(path_)) {
+      if (entry.path().extension() != ".safetensors") continue;
+      std::fstream file(entry.path(), std::ios::in | std::ios::out | std::ios::binary);
+      uint64_t bytes = 0;
+      file.read(reinterpret_cast<char*>(&bytes), sizeof bytes);
+      std::string header(bytes, '\0');
+      file.read(header.data(), static_cast<std::streamsize>(bytes));
+      const Json json = Json::parse(header);
+      if (!json.contains(tensor)) continue;
+      const auto offsets = json[tensor]["data_offsets"].get<std::vector<uint64_t>>();
+      const std::string zeroes(offsets[1] - offsets[0], '\0');
+      file.seekp(static_cast<std::streamoff>(sizeof bytes + bytes + offsets[0]));
+      file << zeroes;
+      return;
+    }
+    FAIL() << "no tensor " << tensor;
+  }
+
+  static inline int count_ = 0;
+  fs::path path_;
+};
+
+class Options : public testing::TestWithParam<std::string> {};
+
+// "last" of a mutation holds transformers' first logits of the last position; "moves" how far the
+// logits move. What we do not compute must be refused, never ignored.
+TEST_P(Options, EachChangesTheLogitsAsItDoesInTransformers) {
+  const Golden golden = read_golden(GetParam());
+  const Closing engine{new_engine()};
+  ASSERT_FALSE(golden.json["mutations"].empty());
+  for (const Json& mutation : golden.json["mutations"]) {
+    const Changed changed(GetParam(), mutation);
+    auto model = engine->load(model::PathSource{changed.path()}, {});
+    if (!model.ok()) {
+      EXPECT_EQ(model.status().code(), Code::unsupported)
+          << mutation.dump() << ": " << model.status().message();
+      continue;
+    }
+    const auto& ids = golden.sequences.back();
+    const auto session =
+        must(engine->create_session(model.take(), options_for(ids, ComputePath::reference)));
+    const std::vector<float> logits =
+        prompt_logits(*engine.engine, session, ids, golden.vocabulary);
+    const auto wanted = mutation["last"].get<std::vector<double>>();
+    const float* row = logits.data() + (ids.size() - 1) * static_cast<size_t>(golden.vocabulary);
+    for (size_t i = 0; i < wanted.size(); ++i)
+      EXPECT_NEAR(row[i], wanted[i], 2 * golden.tolerance * golden.scale) << mutation.dump();
+    EXPECT_GE(mutation["moves"].get<double>(), 10 * golden.tolerance) << mutation.dump();
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Options, testing::ValuesIn(names()),
+                         [](const auto& parameter) { return parameter.param; });
+
+}  // namespace
+}  // namespace optima::engine
