@@ -30,6 +30,7 @@ constexpr std::array<StandIns, 7> kStandIns = {{
 constexpr char32_t kMongolianVowelSeparator =
     0x180E;  // a space to PCRE2, a format character since 6.3
 constexpr char32_t kFormatStandIn = 0x200B;
+constexpr char32_t kNewIdeographs = 0x2B739, kIdeographStandIn = 0x20000;
 
 char32_t stand_in(char32_t value, uint8_t bytes) {
   if (value == kMongolianVowelSeparator) return kFormatStandIn;
@@ -40,6 +41,8 @@ char32_t stand_in(char32_t value, uint8_t bytes) {
       [](char32_t wanted, const UnicodeAddition& addition) { return wanted < addition.first; });
   const UnicodeAddition& addition = *(row - 1);
   if (value > addition.last) return value;
+  // Patterns name this script (\p{Han}); what is new in these planes is ideographs.
+  if (value >= kNewIdeographs) return kIdeographStandIn;
   const StandIns& pair = kStandIns[static_cast<size_t>(addition.character_class)];
   return bytes == 3 ? pair.three_bytes : pair.four_bytes;
 }

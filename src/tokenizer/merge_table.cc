@@ -66,6 +66,13 @@ Result<MergeTable> MergeTable::create(std::span<const Pair> merges, size_t prefi
   return table;
 }
 
+MergeTable MergeTable::create(std::span<const Merge> merges) {
+  MergeTable table;
+  table.slots_.resize(std::bit_ceil(2 * merges.size() + 2));
+  for (const Merge& merge : merges) table.insert(merge, Equal::first_counts);
+  return table;
+}
+
 void MergeTable::merge(std::vector<int32_t>& ids, size_t first, Scratch& scratch) const {
   const auto count = static_cast<int32_t>(ids.size() - first);
   if (count < 2) return;

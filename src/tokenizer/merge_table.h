@@ -26,6 +26,15 @@ class MergeTable {
   static Result<MergeTable> create(std::span<const Pair> merges, size_t prefix_bytes,
                                    const Vocabulary& vocabulary);
 
+  struct Merge {
+    int32_t left = -1, right = -1;
+    int32_t rank = 0;
+    int32_t merged = 0;
+  };
+  // Of merges that are ids already; of two equal pairs the first counts. Several pairs may have one
+  // rank: then the leftmost goes first.
+  static MergeTable create(std::span<const Merge> merges);
+
   // Memory of merge(), kept between the pieces of one text.
   struct Scratch {
     struct Symbol {
@@ -48,11 +57,6 @@ class MergeTable {
   void merge(std::vector<int32_t>& ids, size_t first, Scratch& scratch) const;
 
  private:
-  struct Merge {
-    int32_t left = -1, right = -1;
-    int32_t rank = 0;
-    int32_t merged = 0;
-  };
   size_t slot_of(int32_t left, int32_t right) const;
   enum class Equal : uint8_t { first_counts, last_counts };
   void insert(const Merge& merge, Equal equal);

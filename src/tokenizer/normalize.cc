@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "tokenizer/hf/unicode.h"
 #include "tokenizer/utf8.h"
 
 namespace optima::tokenizer {
@@ -21,6 +22,13 @@ bool is_compatibility(NormalizationForm form) {
 }
 bool is_composed(NormalizationForm form) {
   return form == NormalizationForm::nfc || form == NormalizationForm::nfkc;
+}
+
+// The models' tokenizers normalise by an older Unicode than utf8proc's; what is newer is to them a
+// character that neither decomposes nor combines.
+bool is_left_alone(char32_t value) {
+  constexpr char32_t kFirst = 0x7FD;  // nothing below it is newer
+  return value >= kFirst && hf::in_class(hf::CodePointClass::unnormalized, value);
 }
 
 void append_decomposed(char32_t value, NormalizationForm form, std::vector<utf8proc_int32_t>& out) {
@@ -78,7 +86,7 @@ std::string normalize(std::string_view text, NormalizationForm form) {
   std::vector<utf8proc_int32_t> stretch;
   for (size_t at = 0; at < text.size();) {
     const Utf8Step step = utf8_step(text, at);
-    if (step.state == Utf8State::valid) {
+    if (step.state == Utf8State::valid && !is_left_alone(step.value)) {
       append_decomposed(step.value, form, stretch);
     } else {
       flush(stretch, form, out);

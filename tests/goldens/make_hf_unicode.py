@@ -22,6 +22,19 @@ CATEGORIES = (
 library = ctypes.CDLL("libutf8proc.so.2")
 library.utf8proc_category.argtypes = [ctypes.c_int32]
 library.utf8proc_tolower.argtypes = [ctypes.c_int32]
+library.utf8proc_map.argtypes = [ctypes.c_char_p, ctypes.c_ssize_t, ctypes.c_void_p, ctypes.c_int]
+library.utf8proc_map.restype = ctypes.c_ssize_t
+STABLE, COMPAT, DECOMPOSE = 2, 4, 16  # utf8proc_option_t
+libc = ctypes.CDLL(None)
+libc.free.argtypes = [ctypes.c_void_p]
+
+
+def decomposed(text, options):
+    out, data = ctypes.c_void_p(), text.encode()
+    size = library.utf8proc_map(data, len(data), ctypes.byref(out), STABLE | DECOMPOSE | options)
+    result = ctypes.string_at(out, size).decode()
+    libc.free(out)
+    return result
 
 
 def vanishes(step):
@@ -52,6 +65,22 @@ def nonspacing():
     }
 
 
+def unnormalized(category):
+    """Characters that utf8proc decomposes, composes or reorders and the library does not know."""
+    nfd, nfkd, members = normalizers.NFD(), normalizers.NFKD(), set()
+    for c in CODE_POINTS[1:]:
+        if nfkd.normalize_str(chr(c)) != decomposed(chr(c), COMPAT):
+            members.add(c)
+            canonical = decomposed(chr(c), 0)
+            if nfd.normalize_str(chr(c)) != canonical:
+                members |= {ord(part) for part in canonical}
+        elif category[c] in ("Mn", "Mc", "Me"):
+            for text in ("a" + chr(c) + "\u0334", "a\u0345" + chr(c)):
+                if nfd.normalize_str(text) != decomposed(text, 0):
+                    members.add(c)
+    return members
+
+
 def cleaned():
     return vanishes(
         normalizers.BertNormalizer(
@@ -71,6 +100,7 @@ CLASSES = {
     "nonspacing": (nonspacing, "Mn"),
     "mark": (lambda: vanishes(normalizers.StripAccents()), "Mn Mc Me"),
     "cleaned": (cleaned, "Cc Cf Co"),
+    "unnormalized": (None, ""),
 }
 
 
@@ -115,7 +145,8 @@ def main():
     ]
     for name, (members_of, categories) in CLASSES.items():
         nearly = {c for c in CODE_POINTS if category[c] in categories.split()}
-        rows = ", ".join(f"{{0x{a:04X}, 0x{b:04X}}}" for a, b in ranges(members_of() ^ nearly))
+        members = members_of() if members_of else unnormalized(category)
+        rows = ", ".join(f"{{0x{a:04X}, 0x{b:04X}}}" for a, b in ranges(members ^ nearly))
         out.append(f"constexpr CodePointRange k_{name}[] = {{{rows}}};")
     rows = ", ".join(f"{{0x{a:04X}, 0x{b:04X}, {d}}}" for a, b, d in lowercase_rows())
     out.append(f"constexpr LowercaseRange kLowercase[] = {{{rows}}};")

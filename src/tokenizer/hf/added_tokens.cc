@@ -87,23 +87,42 @@ Result<AddedTokens> AddedTokens::create(const json::Value* list, const Model& mo
     if (token.special != 0) made.specials_.emplace(token.content, 1);
     tokens.push_back(std::move(token));
   }
-  for (const AddedToken& token : tokens) made.number(token, model);
-  OPTIMA_TRY(made.build_matchers(tokens, normalizer));
+  for (AddedToken& token : tokens) {
+    NormalizedText decoded{token.content, Start::inside};
+    if (token.normalized != 0 && normalizer != nullptr) OPTIMA_TRY(normalizer->apply(decoded));
+    token.decoded = std::move(decoded.bytes);
+    made.number(token, model);
+  }
+  OPTIMA_TRY(made.build_matchers(tokens));
   return made;
+}
+
+Result<AddedTokens> AddedTokens::of(std::vector<AddedToken> tokens) {
+  AddedTokens made;
+  for (AddedToken& token : tokens) {
+    if (token.special != 0) made.specials_.emplace(token.content, 1);
+    token.decoded = token.content;
+    made.insert(token);
+  }
+  OPTIMA_TRY(made.build_matchers(tokens));
+  return made;
+}
+
+void AddedTokens::insert(AddedToken token) {
+  id_max_ = std::max(id_max_, token.id);
+  ids_[token.content] = token.id;
+  by_id_[token.id] = std::move(token);
 }
 
 void AddedTokens::number(AddedToken token, const Model& model) {
   token.id = find(token.content);
   if (token.id < 0) token.id = model.vocabulary().find(token.content);
   if (token.id < 0) token.id = std::max(id_max_ + 1, model.token_count());
-  id_max_ = std::max(id_max_, token.id);
-  ids_[token.content] = token.id;
-  by_id_[token.id] = std::move(token);
+  insert(std::move(token));
 }
 
 // Special tokens come first: of two tokens with one pattern the first counts.
-Status AddedTokens::build_matchers(const std::vector<AddedToken>& order,
-                                   const Normalizer* normalizer) {
+Status AddedTokens::build_matchers(const std::vector<AddedToken>& order) {
   std::array<std::vector<std::string>, 2> patterns;
   std::unordered_map<std::string, uint8_t> seen[2], listed;
   for (const bool special : {true, false}) {
@@ -112,18 +131,14 @@ Status AddedTokens::build_matchers(const std::vector<AddedToken>& order,
       // Of a special token that is listed twice the first special one is looked for.
       if (special && (token.special == 0 || !listed.emplace(token.content, 1).second)) continue;
       const int32_t id = find(token.content);
-      NormalizedText pattern{token.content, Start::inside};
-      if (token.normalized != 0 && normalizer != nullptr) {
-        OPTIMA_TRY(normalizer->apply(pattern));
-      }
       const size_t stage = token.normalized != 0 ? 1 : 0;
-      if (pattern.bytes.empty()) {
+      if (token.decoded.empty()) {
         return Status(Code::unsupported, text("tokenizer.json: the added token '", token.content,
                                               "' is empty when it is normalised"));
       }
-      if (!seen[stage].emplace(pattern.bytes, 1).second) continue;
+      if (!seen[stage].emplace(token.decoded, 1).second) continue;
       (stage == 0 ? raw_ : normalized_).ids.push_back(id);
-      patterns[stage].push_back(std::move(pattern.bytes));
+      patterns[stage].push_back(token.decoded);
     }
   }
   for (const size_t stage : {0, 1}) {

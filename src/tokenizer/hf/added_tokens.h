@@ -16,6 +16,7 @@ namespace optima::tokenizer::hf {
 
 struct AddedToken {
   std::string content;
+  std::string decoded;  // what it is to the decoder: the content, normalised if the flag says so
   int32_t id = -1;
   uint8_t single_word = 0, lstrip = 0, rstrip = 0, normalized = 0, special = 0;
 };
@@ -26,6 +27,9 @@ class AddedTokens {
   // `normalizer` may be null. New tokens are numbered as the tokenizers library numbers them.
   static Result<AddedTokens> create(const json::Value* list, const Model& model,
                                     const Normalizer* normalizer);
+
+  // Of tokens that have their ids; none of them normalised.
+  static Result<AddedTokens> of(std::vector<AddedToken> tokens);
 
   // A stretch of the text: one added token, or (id -1) what lies between two.
   struct Stretch {
@@ -48,8 +52,9 @@ class AddedTokens {
     std::vector<int32_t> ids;             // by pattern
     std::array<uint8_t, 256> first = {};  // bytes that patterns begin with
   };
+  void insert(AddedToken token);
   void number(AddedToken token, const Model& model);
-  Status build_matchers(const std::vector<AddedToken>& order, const Normalizer* normalizer);
+  Status build_matchers(const std::vector<AddedToken>& order);
 
   std::unordered_map<int32_t, AddedToken> by_id_;
   std::unordered_map<std::string, int32_t> ids_;

@@ -295,6 +295,10 @@ Made create_step(const Component& component, int nesting, Strip::Of& strips) {
 
 }  // namespace
 
+std::unique_ptr<Decoder> create_concatenation() {
+  return std::make_unique<Fuse>();
+}
+
 Made Decoder::create(const json::Value* value) {
   if (value == nullptr || value->is_null()) return Made(std::make_unique<SpaceBetween>());
   OPTIMA_ASSIGN(const Component component, Component::of(*value, "decoder"));

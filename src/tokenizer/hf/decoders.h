@@ -24,4 +24,7 @@ class Decoder {
   static Result<std::unique_ptr<Decoder>> create(const json::Value* value);
 };
 
+// Tokens one after the other, as they are.
+std::unique_ptr<Decoder> create_concatenation();
+
 }  // namespace optima::tokenizer::hf

@@ -151,12 +151,14 @@ Status HfTokenizer::encode_piece(Pieces pieces, Scratch& scratch, std::vector<in
 
 std::optional<std::string> HfTokenizer::token_to_decode(int32_t id,
                                                         SpecialText special_text) const {
-  const std::string_view token = token_text(id);
-  if (token.empty()) return std::nullopt;
-  if (special_text == SpecialText::literal && pipeline_.added.is_special(token)) {
+  const AddedToken* added = pipeline_.added.find(id);
+  if (added != nullptr && special_text == SpecialText::literal &&
+      pipeline_.added.is_special(added->content)) {
     return std::nullopt;
   }
-  return std::string(token);
+  const std::string_view token =
+      added != nullptr ? std::string_view(added->decoded) : token_text(id);
+  return token.empty() ? std::nullopt : std::optional<std::string>(token);
 }
 
 Status HfTokenizer::append_piece(int32_t id, SpecialText special_text, std::string& out) const {

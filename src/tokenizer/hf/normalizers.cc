@@ -294,6 +294,10 @@ Made create_byte_level(const Component&) {
 
 }  // namespace
 
+std::unique_ptr<Normalizer> create_nfc() {
+  return std::make_unique<Form>(NormalizationForm::nfc);
+}
+
 Made Normalizer::create(const Component& component, int nesting) {
   struct Row {
     std::string_view type;

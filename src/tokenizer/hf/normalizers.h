@@ -24,6 +24,8 @@ class Normalizer {
   static Result<std::unique_ptr<Normalizer>> create(const Component& component, int nesting = 0);
 };
 
+std::unique_ptr<Normalizer> create_nfc();
+
 // SentencePiece's rules as a file has them (base64), in precompiled.cc.
 Result<std::unique_ptr<Normalizer>> create_precompiled(const Component& component);
 // The same from the bytes of a tokenizer.model; `place` for messages.

@@ -20,9 +20,9 @@ Result<std::unique_ptr<Pattern>> Pattern::create(const Component& component) {
   return of_literal(literal);
 }
 
-Result<std::unique_ptr<Pattern>> Pattern::of_regex(std::string_view regex) {
+Result<std::unique_ptr<Pattern>> Pattern::of_regex(std::string_view regex, Dialect dialect) {
   auto made = std::make_unique<Pattern>();
-  OPTIMA_ASSIGN(made->regex_, Regex::create(regex));
+  OPTIMA_ASSIGN(made->regex_, Regex::create(regex, dialect));
   return made;
 }
 

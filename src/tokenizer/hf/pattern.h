@@ -12,7 +12,8 @@ namespace optima::tokenizer::hf {
 class Pattern {
  public:
   static Result<std::unique_ptr<Pattern>> create(const Component& component);  // its "pattern"
-  static Result<std::unique_ptr<Pattern>> of_regex(std::string_view regex);
+  static Result<std::unique_ptr<Pattern>> of_regex(std::string_view regex,
+                                                   Dialect dialect = Dialect::oniguruma);
   static Result<std::unique_ptr<Pattern>> of_literal(std::string_view literal);
 
   // See Regex::find_all().

@@ -302,6 +302,12 @@ Made create_whitespace(const Component&) {
 
 }  // namespace
 
+Made split_isolated(std::string_view regex, Dialect dialect) {
+  OPTIMA_ASSIGN(auto pattern, Pattern::of_regex(regex, dialect));
+  return Made(std::make_unique<Split>(std::move(pattern), SplitBehavior::isolated,
+                                      Split::Meaning::matches));
+}
+
 Made PreTokenizer::create(const Component& component, int nesting) {
   struct Row {
     std::string_view type;

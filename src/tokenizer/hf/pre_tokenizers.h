@@ -18,4 +18,7 @@ class PreTokenizer {
   static Result<std::unique_ptr<PreTokenizer>> create(const Component& component, int nesting = 0);
 };
 
+// Matches of the pattern, and what lies between them, are pieces.
+Result<std::unique_ptr<PreTokenizer>> split_isolated(std::string_view regex, Dialect dialect);
+
 }  // namespace optima::tokenizer::hf

@@ -7,7 +7,6 @@
 #include <time.h>
 
 #include "base/text.h"
-#include "tokenizer/hf/regex_translate.h"
 #include "tokenizer/utf8.h"
 
 namespace optima::tokenizer::hf {
@@ -54,8 +53,8 @@ bool TimeBudget::spent() {
   return ++calls_ % 32 == 0 && thread_time_ns() > end_ns_;
 }
 
-Result<std::unique_ptr<Regex>> Regex::create(std::string_view pattern) {
-  OPTIMA_ASSIGN(const std::string translated, translate_pattern(pattern));
+Result<std::unique_ptr<Regex>> Regex::create(std::string_view pattern, Dialect dialect) {
+  OPTIMA_ASSIGN(const std::string translated, translate_pattern(pattern, dialect));
   const std::unique_ptr<pcre2_compile_context, CompileContextFree> context(
       pcre2_compile_context_create(nullptr));
   if (!context) return Status(optima::Code::oom_host, "no memory for a pattern");
@@ -66,10 +65,10 @@ Result<std::unique_ptr<Regex>> Regex::create(std::string_view pattern) {
   std::unique_ptr<Regex> made(new Regex);
   made->code_ = std::make_unique<Code>();
   made->code_->pattern = pattern;
-  constexpr uint32_t kOptions =
-      PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C | PCRE2_DOLLAR_ENDONLY;
+  const uint32_t options = PCRE2_UTF | PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C | PCRE2_DOLLAR_ENDONLY |
+                           (dialect == Dialect::oniguruma ? PCRE2_MULTILINE : 0);
   made->code_->code.reset(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(translated.data()),
-                                        translated.size(), kOptions, &error, &at, context.get()));
+                                        translated.size(), options, &error, &at, context.get()));
   if (!made->code_->code) {
     char reason[128] = "";
     pcre2_get_error_message(error, reinterpret_cast<PCRE2_UCHAR*>(reason), sizeof reason);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "tokenizer/hf/regex_translate.h"
 
 namespace optima::tokenizer::hf {
 
@@ -29,8 +30,7 @@ class TimeBudget {
 // Immutable after creation; safe to use from any thread.
 class Regex {
  public:
-  // `pattern` in Oniguruma's syntax.
-  static Result<std::unique_ptr<Regex>> create(std::string_view pattern);
+  static Result<std::unique_ptr<Regex>> create(std::string_view pattern, Dialect dialect);
   ~Regex();
 
   // Appends the matches in `piece`, ascending, not overlapping; an empty match is reported except

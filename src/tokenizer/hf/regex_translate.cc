@@ -29,7 +29,7 @@ bool is_hex(char c) {
 
 class Translator {
  public:
-  explicit Translator(std::string_view in) : in_(in) {}
+  Translator(std::string_view in, Dialect dialect) : in_(in), dialect_(dialect) {}
 
   Result<std::string> run() {
     if (in_.size() > kPatternBytesMax) {
@@ -103,8 +103,7 @@ class Translator {
     const size_t comma = body.find(',');
     const bool counts = body.find_first_not_of("0123456789,") == std::string_view::npos &&
                         body.find_first_of("0123456789") != std::string_view::npos &&
-                        (comma == std::string_view::npos || body.find(',', comma + 1) == comma ||
-                         body.find(',', comma + 1) == std::string_view::npos);
+                        std::count(body.begin(), body.end(), ',') <= 1;
     if (!counts) {
       begin_atom();
       out_.append("\\{");
@@ -114,9 +113,12 @@ class Translator {
     if (atom_ == kNone) return refuse("nothing to repeat");
     out_.append("{").append(comma == 0 ? "0" : "").append(body).append("}");
     at_ = close + 1;
+    const bool ruby = dialect_ == Dialect::oniguruma;
     const bool range = comma != std::string_view::npos;
-    if (range && skip("?")) {
-      out_.push_back('?');
+    if (peek() == '?' && (range || !ruby)) {
+      out_.push_back(in_[at_++]);
+    } else if (peek() == '+' && !ruby) {
+      out_.push_back(in_[at_++]);
     } else if (peek() == '?' || peek() == '+' || peek() == '*') {
       // Ruby repeats the repetition; to PCRE2 these would be its lazy and possessive forms.
       out_.insert(atom_, "(?:").append(")").push_back(in_[at_++]);
@@ -331,6 +333,7 @@ class Translator {
   }
 
   std::string_view in_;
+  Dialect dialect_;
   size_t at_ = 0;
   std::string out_;
   size_t atom_ = kNone;  // where the last thing that can be repeated begins in out_
@@ -339,8 +342,8 @@ class Translator {
 
 }  // namespace
 
-Result<std::string> translate_pattern(std::string_view oniguruma) {
-  return Translator(oniguruma).run();
+Result<std::string> translate_pattern(std::string_view pattern, Dialect dialect) {
+  return Translator(pattern, dialect).run();
 }
 
 }  // namespace optima::tokenizer::hf

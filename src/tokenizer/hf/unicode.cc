@@ -37,6 +37,8 @@ uint32_t categories_of(CodePointClass which) {
       return kMarks;
     case CodePointClass::cleaned:
       return bit(UTF8PROC_CATEGORY_CC) | bit(UTF8PROC_CATEGORY_CF) | bit(UTF8PROC_CATEGORY_CO);
+    case CodePointClass::unnormalized:
+      return 0;
   }
   return 0;
 }

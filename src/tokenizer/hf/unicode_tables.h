@@ -7,12 +7,13 @@
 namespace optima::tokenizer::hf {
 
 enum class CodePointClass : uint8_t {
-  word,         // letters, marks, decimal digits, letter-like numbers, connectors
-  number,       // every kind of number
-  punctuation,  // with all of ASCII's signs
-  nonspacing,   // marks that BERT's normaliser strips
-  mark,         // marks that StripAccents strips
-  cleaned,      // what BERT's normaliser deletes
+  word,          // letters, marks, decimal digits, letter-like numbers, connectors
+  number,        // every kind of number
+  punctuation,   // with all of ASCII's signs
+  nonspacing,    // marks that BERT's normaliser strips
+  mark,          // marks that StripAccents strips
+  cleaned,       // what BERT's normaliser deletes
+  unnormalized,  // newer than the library's normalisation forms, which leave it as it is
 };
 
 struct CodePointRange {

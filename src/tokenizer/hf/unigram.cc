@@ -2,6 +2,8 @@
 // a character). Neighbouring unknown characters are one piece, which is looked up once more: it
 // may be a token, or byte tokens.
 #include <algorithm>
+#include <charconv>
+#include <cmath>
 #include <limits>
 
 #include "base/text.h"
@@ -15,6 +17,34 @@ namespace {
 constexpr double kUnknownPenalty = 10;   // below the worst score
 constexpr size_t kTokenBytesMax = 4096;  // bounds the work at one position
 constexpr size_t kPieceBytesMax = INT32_MAX / 2;
+
+// The score as the tokenizers library reads it. Its JSON reader makes a double of the digits
+// without the point and divides by the power of ten, which rounds twice; of two segmentations with
+// nearly equal sums the last bit decides. Files have the shortest digits that name the double.
+double score_as_read(double exact) {
+  char digits[40];
+  const auto end =
+      std::to_chars(digits, digits + sizeof digits, std::abs(exact), std::chars_format::scientific)
+          .ptr;
+  uint64_t significand = 0;
+  int exponent = 0;
+  for (const char* at = digits; at != end; ++at) {
+    if (*at == 'e') {
+      const char* sign = at + 1;
+      int power = 0;
+      std::from_chars(*sign == '+' ? sign + 1 : sign, end, power);
+      exponent += power;
+      break;
+    }
+    if (*at == '.') continue;
+    significand = significand * 10 + static_cast<uint64_t>(*at - '0');
+    if (at != digits) --exponent;
+  }
+  const auto whole = static_cast<double>(significand);
+  const double power = std::pow(10.0, std::abs(exponent));  // exact for what scores have
+  const double read = exponent < 0 ? whole / power : whole * power;
+  return exact < 0 ? -read : read;
+}
 
 class Unigram final : public Model {
  public:
@@ -108,7 +138,7 @@ Result<std::unique_ptr<Model>> Unigram::create(const Component& component) {
     if (!whole) return component.wrong(text("vocab[", i, "]"), "token with its score");
     tokens.push_back(*(*pair)[0].string());
     const json::Value& score = (*pair)[1];
-    scores.push_back(score.real() != nullptr ? *score.real()
+    scores.push_back(score.real() != nullptr ? score_as_read(*score.real())
                                              : static_cast<double>(*score.integer()));
     if (tokens.back().size() > kTokenBytesMax) {
       return Status(Code::unsupported,
