@@ -26,10 +26,10 @@ constexpr PhiloxCounter philox4x32_10(PhiloxCounter counter, PhiloxKey key) {
   return counter;
 }
 
-// Uniform in [0, 1), 53 bits.
-constexpr double uniform(uint64_t seed, uint64_t step) {
+// Uniform in [0, 1), 53 bits. Draws of one step for different purposes have different streams.
+constexpr double uniform(uint64_t seed, uint64_t step, uint32_t stream = 0) {
   const PhiloxCounter bits =
-      philox4x32_10({static_cast<uint32_t>(step), static_cast<uint32_t>(step >> 32), 0, 0},
+      philox4x32_10({static_cast<uint32_t>(step), static_cast<uint32_t>(step >> 32), stream, 0},
                     {static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)});
   const uint64_t word = static_cast<uint64_t>(bits[1]) << 32 | bits[0];
   return static_cast<double>(word >> 11) * 0x1p-53;

@@ -1,8 +1,12 @@
 // The chain from logits to a token:
-//   logit bias -> repetition, frequency, presence penalty (penalties.cc)
-//   -> top-k -> typical -> top-p -> min-p -> temperature (truncation.cc) -> draw (rng.h)
-// Temperature 0 takes the largest logit after bias and penalties, the first of equals; truncation
-// cannot change that. Log-probabilities are those of the logits as they came in (logprobs.cc).
+//   logit bias -> repetition, frequency, presence penalty (penalties.cc) -> DRY (dry.cc)
+//   -> hook of the host -> mask of the grammar
+//   -> top-n-sigma -> top-k -> typical -> top-p -> min-p -> XTC -> temperature (truncation.cc)
+//   -> draw (rng.h)
+// or, with mirostat, temperature -> mirostat.cc -> draw. Temperature 0 takes the largest logit
+// after the mask, the first of equals: truncation could not change that, and what could (XTC,
+// mirostat, a dynamic temperature) is refused with it. Log-probabilities are those of the logits as
+// they came in (logprobs.cc).
 #include "sampling/sampler.h"
 
 #include <algorithm>
@@ -11,8 +15,10 @@
 #include <string_view>
 
 #include "base/text.h"
+#include "sampling/dry.h"
 #include "sampling/exponential.h"
 #include "sampling/logprobs.h"
+#include "sampling/mirostat.h"
 #include "sampling/penalties.h"
 #include "sampling/rng.h"
 
@@ -20,6 +26,9 @@ namespace optima::sampling {
 namespace {
 
 constexpr float kFloatMax = std::numeric_limits<float>::max();
+// The values of their papers and announcements, for fields that are 0.
+constexpr float kXtcThreshold = 0.1f, kMirostatRate = 0.1f, kDryBase = 1.75f;
+constexpr int32_t kDryAllowedLength = 2;
 
 Status check_range(std::string_view field, float value, float low, float high) {
   if (value >= low && value <= high) return {};  // NaN is in no range
@@ -37,8 +46,71 @@ Penalties penalties_of(const SamplingParams& params) {
   return {params.repetition_penalty, params.presence_penalty, params.frequency_penalty};
 }
 
-Truncation truncation_of(const SamplingParams& params) {
-  return {params.top_k, params.typical_p, params.top_p, params.min_p, params.temperature};
+// Streams of random numbers.
+constexpr uint32_t kDrawStream = 0, kXtcStream = 1;
+
+float value_or(float value, float natural) {
+  return value == 0 ? natural : value;
+}
+
+Truncation truncation_of(const SamplingParams& params, uint64_t step) {
+  Truncation truncation{params.top_k, params.typical_p, params.top_p, params.min_p,
+                        params.temperature};
+  truncation.top_n_sigma = params.top_n_sigma;
+  if (params.xtc_probability > 0 && uniform(params.seed, step, kXtcStream) < params.xtc_probability)
+    truncation.xtc_threshold = value_or(params.xtc_threshold, kXtcThreshold);
+  truncation.dynamic_range = params.dynamic_range;
+  truncation.dynamic_exponent = value_or(params.dynamic_exponent, 1);
+  return truncation;
+}
+
+Dry dry_of(const SamplingParams& params) {
+  return {params.dry_multiplier, value_or(params.dry_base, kDryBase),
+          params.dry_allowed_length == 0 ? kDryAllowedLength : params.dry_allowed_length,
+          params.dry_breakers};
+}
+
+// Fields that need a temperature, and mirostat, which takes the place of truncation.
+Status check_combinations(const SamplingParams& params) {
+  const std::pair<std::string_view, float> warm[] = {{"xtc_probability", params.xtc_probability},
+                                                     {"mirostat_tau", params.mirostat_tau},
+                                                     {"dynamic_range", params.dynamic_range}};
+  for (const auto& [field, value] : warm)
+    if (value > 0 && params.temperature == 0)
+      return {Code::invalid_argument,
+              text(field, " is ", value, ": it needs a temperature above 0")};
+  if (params.mirostat_tau == 0) return {};
+  const std::pair<std::string_view, bool> others[] = {
+      {"top_k", params.top_k > 0},
+      {"top_p", params.top_p > 0 && params.top_p < 1},
+      {"min_p", params.min_p > 0},
+      {"typical_p", params.typical_p > 0 && params.typical_p < 1},
+      {"top_n_sigma", params.top_n_sigma > 0},
+      {"xtc_probability", params.xtc_probability > 0},
+      {"dynamic_range", params.dynamic_range > 0}};
+  for (const auto& [field, is_on] : others)
+    if (is_on)
+      return {Code::invalid_argument,
+              text("mirostat_tau is ", params.mirostat_tau, ": ", field, " must be off with it")};
+  return {};
+}
+
+Status check_newer(const SamplingParams& params, int32_t vocabulary_size) {
+  constexpr int32_t kIntMax = std::numeric_limits<int32_t>::max();
+  OPTIMA_TRY(check_range("top_n_sigma", params.top_n_sigma, 0, kFloatMax));
+  OPTIMA_TRY(check_range("xtc_probability", params.xtc_probability, 0, 1));
+  OPTIMA_TRY(check_range("xtc_threshold", params.xtc_threshold, 0, 1));
+  OPTIMA_TRY(check_range("mirostat_tau", params.mirostat_tau, 0, kFloatMax));
+  OPTIMA_TRY(check_range("mirostat_eta", params.mirostat_eta, 0, 1));
+  OPTIMA_TRY(check_range("dynamic_range", params.dynamic_range, 0, kFloatMax));
+  OPTIMA_TRY(check_range("dynamic_exponent", params.dynamic_exponent, 0, kFloatMax));
+  OPTIMA_TRY(check_range("dry_multiplier", params.dry_multiplier, 0, kFloatMax));
+  if (params.dry_base != 0) OPTIMA_TRY(check_range("dry_base", params.dry_base, 1, kFloatMax));
+  OPTIMA_TRY(check_count("dry_allowed_length", params.dry_allowed_length, kIntMax));
+  OPTIMA_TRY(check_count("dry_window", params.dry_window, kIntMax));
+  for (const int32_t token : params.dry_breakers)
+    OPTIMA_TRY(check_count("a token of dry_breakers", token, vocabulary_size - 1));
+  return check_combinations(params);
 }
 
 Status check_logits(const Extent& extent, size_t vocabulary) {
@@ -69,7 +141,7 @@ Status validate(const SamplingParams& params, int32_t vocabulary_size) {
     if (bias == -std::numeric_limits<float>::infinity()) continue;
     OPTIMA_TRY(check_range(text("logit_bias of token ", token), bias, -kFloatMax, kFloatMax));
   }
-  return {};
+  return check_newer(params, vocabulary_size);
 }
 
 Sampler::Sampler(SamplingParams params, int32_t vocabulary_size)
@@ -77,10 +149,12 @@ Sampler::Sampler(SamplingParams params, int32_t vocabulary_size)
   const auto vocabulary = static_cast<size_t>(vocabulary_size);
   if (params_.temperature > 0) candidates_.reserve(vocabulary);
   if (changes_logits()) untouched_.reserve(vocabulary);
+  std::sort(params_.dry_breakers.begin(), params_.dry_breakers.end());
+  mirostat_limit_ = 2 * params_.mirostat_tau;
 }
 
 bool Sampler::changes_logits() const {
-  return !params_.logit_bias.empty() || penalties_of(params_).any();
+  return !params_.logit_bias.empty() || penalties_of(params_).any() || params_.dry_multiplier > 0;
 }
 
 bool Sampler::greedy_only() const {
@@ -88,7 +162,7 @@ bool Sampler::greedy_only() const {
 }
 
 Result<Pick> Sampler::sample(std::span<float> logits, std::span<const int32_t> history,
-                             int64_t step) {
+                             int64_t step, const StepLimits& limits) {
   if (logits.size() != static_cast<size_t>(vocabulary_size_))
     return Status(Code::internal, text(logits.size(), " logits for ", vocabulary_size_, " tokens"));
   Extent extent = extent_of(logits);
@@ -98,32 +172,56 @@ Result<Pick> Sampler::sample(std::span<float> logits, std::span<const int32_t> h
   if (params_.logprobs > 0) pick.top = top_logprobs(logits, params_.logprobs, normaliser);
 
   std::span<const float> original = logits;
-  if (changes_logits()) {
+  const bool limited = limits.hook != nullptr || limits.mask != nullptr;
+  if (changes_logits() || limited) {
     untouched_.assign(logits.begin(), logits.end());
     original = untouched_;
-    change_logits(logits, history);
+    OPTIMA_TRY(change_logits(logits, history, limits));
     extent = extent_of(logits);
+    if (limited && extent.nans == 0 && extent.highest == -std::numeric_limits<float>::infinity())
+      return Status(Code::invalid_state, text("the hook and the grammar leave none of ",
+                                              logits.size(), " tokens possible"));
     Status status = check_logits(extent, logits.size());
-    if (!status.ok()) return std::move(status).in("after bias and penalties");
+    if (!status.ok())
+      return std::move(status).in(limits.hook != nullptr ? "after bias, penalties and hook"
+                                                         : "after bias and penalties");
   }
   if (params_.temperature == 0) {
     const auto first = std::find(logits.begin(), logits.end(), extent.highest);
     pick.token = static_cast<int32_t>(first - logits.begin());
   } else {
-    select_candidates(truncation_of(params_), logits, extent.highest, candidates_);
-    pick.token = draw(candidates_, uniform(params_.seed, static_cast<uint64_t>(step)));
+    pick.token = draw_token(logits, extent.highest, static_cast<uint64_t>(step));
   }
   pick.logprob = logprob_from(original[static_cast<size_t>(pick.token)], normaliser);
   return pick;
 }
 
-void Sampler::change_logits(std::span<float> logits, std::span<const int32_t> history) {
+Status Sampler::change_logits(std::span<float> logits, std::span<const int32_t> history,
+                              const StepLimits& limits) {
   apply_bias(params_.logit_bias, logits);
+  const auto last = [&](int32_t window) {
+    const auto count = static_cast<size_t>(window);
+    return count > 0 && count < history.size() ? history.last(count) : history;
+  };
   const Penalties penalties = penalties_of(params_);
-  if (!penalties.any()) return;
-  const auto window = static_cast<size_t>(params_.penalty_window);
-  if (window > 0 && window < history.size()) history = history.last(window);
-  apply_penalties(penalties, history, counts_, logits);
+  if (penalties.any()) apply_penalties(penalties, last(params_.penalty_window), counts_, logits);
+  if (params_.dry_multiplier > 0)
+    apply_dry(dry_of(params_), last(params_.dry_window), dry_scratch_, logits);
+  if (limits.hook != nullptr) OPTIMA_TRY((*limits.hook)(logits, history));
+  if (limits.mask != nullptr) limits.mask->apply(logits);
+  return {};
+}
+
+int32_t Sampler::draw_token(std::span<const float> logits, float highest, uint64_t step) {
+  const double u = uniform(params_.seed, step, kDrawStream);
+  select_candidates(truncation_of(params_, step), logits, highest, candidates_);
+  if (params_.mirostat_tau == 0) return draw(candidates_, u);
+  const Mirostat mirostat{params_.mirostat_tau, value_or(params_.mirostat_eta, kMirostatRate),
+                          mirostat_limit_};
+  keep_unsurprising(mirostat.limit, candidates_);
+  const int32_t token = draw(candidates_, u);
+  mirostat_limit_ = next_limit(mirostat, candidates_, token);
+  return token;
 }
 
 }  // namespace optima::sampling

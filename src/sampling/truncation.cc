@@ -1,7 +1,8 @@
-// Top-k, typical, top-p, min-p, temperature, in this order: that of llama.cpp's default chain, in
-// which the users of GGUF files state their settings. The first four look at the model's own
-// distribution, so that what counts as unlikely does not move with the temperature. (transformers
-// and vLLM warp by the temperature first; with temperature 1 both orders are the same.)
+// Top-n-sigma, top-k, typical, top-p, min-p, XTC, temperature, in this order: that of llama.cpp's
+// default chain, in which the users of GGUF files state their settings. All but the last look at
+// the model's own distribution, so that what counts as unlikely does not move with the temperature.
+// (transformers and vLLM warp by the temperature first; with temperature 1 both orders are the
+// same.)
 //
 // No stage sorts the vocabulary. Top-k keeps a buffer of 2k candidates and a threshold that rises
 // each time it is full. Top-p drops beforehand all that is less likely than (1 - p) / vocabulary:
@@ -14,12 +15,17 @@
 #include <cmath>
 #include <limits>
 
+#include "sampling/dynamic_temperature.h"
 #include "sampling/exponential.h"
+#include "sampling/top_n_sigma.h"
+#include "sampling/xtc.h"
 
 namespace optima::sampling {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
+// A dynamic temperature of 0: all but the best weigh nothing, and nothing is divided by 0.
+constexpr float kTemperatureLeast = 1e-20f;
 
 bool partial(float p) {
   return p > 0 && p < 1;
@@ -147,13 +153,25 @@ void keep_min_p(float min_p, std::vector<Candidate>& candidates) {
                 [&](const Candidate& candidate) { return candidate.weight < min_p * best; });
 }
 
-void select_candidates(const Truncation& truncation, std::span<const float> logits, float highest,
-                       std::vector<Candidate>& out) {
+namespace {
+
+// The candidates before typical and the stages behind it; their mass, where a later stage needs it.
+double first_candidates(const Truncation& truncation, std::span<const float> logits, float highest,
+                        std::vector<Candidate>& out) {
   const bool by_count =
       truncation.top_k > 0 && static_cast<size_t>(truncation.top_k) < logits.size();
   const bool by_typicality = partial(truncation.typical_p), by_mass = partial(truncation.top_p);
   double mass = 0;
-  if (by_count) {
+  if (truncation.top_n_sigma > 0) {
+    const float floor = top_n_sigma_floor(truncation.top_n_sigma, logits, highest);
+    if (by_count) {
+      gather_top(logits, highest, truncation.top_k, out);
+      std::erase_if(out, [&](const Candidate& candidate) { return candidate.logit < floor; });
+    } else {
+      gather(logits, highest, floor, out);
+    }
+    mass = mass_of(out);
+  } else if (by_count) {
     gather_top(logits, highest, truncation.top_k, out);
     mass = mass_of(out);
   } else if (by_mass && !by_typicality) {
@@ -165,21 +183,34 @@ void select_candidates(const Truncation& truncation, std::span<const float> logi
     gather(logits, highest, -kInfinity, out);
     mass = mass_of(out);
   }
-  if (by_typicality) {
+  return mass;
+}
+
+}  // namespace
+
+void select_candidates(const Truncation& truncation, std::span<const float> logits, float highest,
+                       std::vector<Candidate>& out) {
+  double mass = first_candidates(truncation, logits, highest, out);
+  if (partial(truncation.typical_p)) {
     keep_typical(truncation.typical_p, mass, logits, out);
     mass = mass_of(out);
   }
-  if (by_mass) keep_top_p(truncation.top_p, mass, out);
+  if (partial(truncation.top_p)) keep_top_p(truncation.top_p, mass, out);
   if (truncation.min_p > 0) keep_min_p(truncation.min_p, out);
+  if (truncation.xtc_threshold > 0) exclude_top_choices(truncation.xtc_threshold, out);
 
   const auto by_token = [](const Candidate& a, const Candidate& b) { return a.token < b.token; };
   if (!std::is_sorted(out.begin(), out.end(), by_token))
     std::sort(out.begin(), out.end(), by_token);
-  if (truncation.temperature == 1) return;
+  float temperature = truncation.temperature;
+  if (truncation.dynamic_range > 0)
+    temperature = dynamic_temperature(
+        {temperature, truncation.dynamic_range, truncation.dynamic_exponent}, out);
+  if (temperature == 1) return;
   // Relative to the best that is left, so that its weight is 1 at any temperature.
   float best = -kInfinity;
   for (const Candidate& candidate : out) best = std::max(best, candidate.logit);
-  weigh(best, truncation.temperature, out);
+  weigh(best, std::max(temperature, kTemperatureLeast), out);
 }
 
 int32_t draw(std::span<const Candidate> candidates, double u) {

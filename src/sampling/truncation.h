@@ -14,14 +14,18 @@ struct Candidate {
   float weight;  // proportional to the probability
 };
 
-// Off values: 0 for all but temperature, which must be above 0 here; 1 also turns top_p and
-// typical_p off.
+// Off values: 0 for all but temperature, which must be above 0 here, and dynamic_exponent; 1 also
+// turns top_p and typical_p off.
 struct Truncation {
   int32_t top_k = 0;
   float typical_p = 0;
   float top_p = 0;
   float min_p = 0;
   float temperature = 1;
+  float top_n_sigma = 0;
+  float xtc_threshold = 0;  // of this step: whether XTC is done at all has been drawn
+  float dynamic_range = 0;
+  float dynamic_exponent = 1;
 };
 
 // The survivors in ascending order of token, weights at the temperature asked for. `highest` is the

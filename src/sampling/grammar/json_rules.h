@@ -2,7 +2,7 @@
 //
 // What is written is JSON as RFC 8259 has it, in this form: between tokens up to 64 bytes of space,
 // none before and after the whole value; strings are UTF-8, every character may be an escape, \u
-// surrogates come in pairs; an exponent is one of a double, -323 to 308, in at most three digits.
+// surrogates come in pairs; an exponent is one of a double, -324 to 308, in at most three digits.
 #pragma once
 
 #include <optional>

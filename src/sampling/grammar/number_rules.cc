@@ -172,7 +172,11 @@ std::optional<NumberBound> mantissa_of(const std::optional<NumberBound>& bound) 
 void write_scientific(Builder& builder, StateId from, const Magnitude& magnitude, StateId to) {
   const bool bounded_low = magnitude.low && !magnitude.low->value.is_zero();
   if (magnitude.high && magnitude.high->value.is_zero()) return;
-  const int32_t least = bounded_low ? magnitude.low->value.point - 1 : kExponentLow - 1;
+  // 1e-324 reads as 0, which may be what is out.
+  const bool above_zero = magnitude.low && magnitude.low->open;
+  const int32_t least = bounded_low  ? magnitude.low->value.point - 1
+                        : above_zero ? kExponentLow
+                                     : kExponentLow - 1;
   const int32_t most = magnitude.high ? magnitude.high->value.point - 1 : kExponentHigh + 1;
   const auto part = [&](const Magnitude& mantissa, int32_t low, int32_t high) {
     low = std::max(low, kExponentLow);

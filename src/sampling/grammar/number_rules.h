@@ -40,11 +40,11 @@ struct NumberRange {
 };
 
 // Edges for the texts of the numbers in the range. With a bound, a number with an exponent has one
-// digit, not 0, before its point, and an exponent from -323 to 308: then the exponent tells which
+// digit, not 0, before its point, and an exponent from -324 to 308: then the exponent tells which
 // of two is larger.
 void write_number(Builder& builder, StateId from, const NumberRange& range, StateId to);
 
-constexpr int32_t kExponentLow = -323, kExponentHigh = 308;  // of a double
+constexpr int32_t kExponentLow = -324, kExponentHigh = 308;  // of a double
 
 // Exponents behind the e, in one to three digits.
 void write_exponent(Builder& builder, StateId from, int32_t low, int32_t high, StateId to);
