@@ -27,6 +27,8 @@ ARCHITECTURES = {
     "gemma4_text": "gemma4", "phi3": "phi3", "smollm3": "smollm3", "olmo2": "olmo2",
     "gpt2": "gpt2", "gpt_neox": "gptneox", "gpt_oss": "gpt-oss",
 }
+# Tied where the config says nothing.
+TIED = ("gemma2", "gemma3_text", "gemma4_text", "gpt2", "smollm3")
 # Where the config has none.
 ROPE_THETA = {"mixtral": 1e6, "gpt_oss": 150000.0, "smollm3": 2e6, "gemma3_text": 1e6}
 
@@ -84,6 +86,7 @@ class Converter:
         self.hidden = self.first("hidden_size", "n_embd")
         self.kv_heads = self.config.get("num_key_value_heads") or self.heads
         self.head_dim = self.config.get("head_dim") or self.hidden // self.heads
+        self.tied = self.config.get("tie_word_embeddings", kind in TIED)
         self.tensors = read_tensors(self.folder)
         self.rope_factors = {}  # further tensors that the rope scaling needs
 
@@ -130,11 +133,11 @@ class Converter:
         if self.arch != "gemma4":
             writer.add_feed_forward_length(ffn)
         activation = self.first("hidden_act", "hidden_activation", "activation_function")
-        wanted = {"gpt2": "gelu_new", "gptneox": "gelu_fast", "gemma2": "gelu_pytorch_tanh",
+        wanted = {"gpt2": "gelu_new", "gptneox": "gelu", "gemma2": "gelu_pytorch_tanh",
                   "gemma3": "gelu_pytorch_tanh", "gemma4": "gelu_pytorch_tanh"}
         accepted = {wanted.get(self.arch, "silu")}
-        if self.arch in ("gpt2", "gptneox"):  # readers use the tanh form for any of them
-            accepted |= {"gelu", "gelu_fast", "gelu_pytorch_tanh"}
+        if self.arch == "gpt2":
+            accepted |= {"gelu_fast", "gelu_pytorch_tanh"}  # the same function
         if activation not in accepted:
             raise Refused(f"activation {activation!r} has no form for {self.arch}")
 
@@ -195,7 +198,8 @@ class Converter:
         """True where a layer has a window."""
         kinds = self.config.get("layer_types")
         if kinds is None:
-            step = self.config["sliding_window_pattern"]
+            step = self.config.get("sliding_window_pattern")
+            step = step or {"gemma2": 2, "gpt_oss": 2}.get(self.kind, 6)
             return [(i + 1) % step != 0 for i in range(self.layers)]
         return [kind == "sliding_attention" for kind in kinds]
 

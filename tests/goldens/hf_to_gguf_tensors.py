@@ -202,6 +202,8 @@ def renamed(converter, name, tensor):
     elif arch == "gpt2":
         if name.endswith((".attn.bias", ".attn.masked_bias")):
             return
+        if not name.startswith(("transformer.", "lm_head.")):
+            name = f"transformer.{name}"  # as in the oldest checkpoints
         if name.endswith(("c_attn.weight", "c_proj.weight", "c_fc.weight")):
             tensor = tensor.T
     yield name, tensor
@@ -216,6 +218,6 @@ def arranged(converter):
         count = c.get("num_local_experts") or c.get("num_experts")
         source = merged_experts(converter.tensors.items(), count)
     for name, tensor in source:
-        if name == "lm_head.weight" and c.get("tie_word_embeddings"):
+        if name in ("lm_head.weight", "embed_out.weight") and converter.tied:
             continue
         yield from renamed(converter, name, tensor)

@@ -49,7 +49,8 @@ def begins_with_bos(whole, settings):
 
 def write(folder, config, writer):
     whole = json.loads((folder / "tokenizer.json").read_text())
-    settings = json.loads((folder / "tokenizer_config.json").read_text())
+    file = folder / "tokenizer_config.json"
+    settings = json.loads(file.read_text()) if file.exists() else {}
     model = whole["model"]
     if model["type"] != "BPE" or model.get("byte_fallback"):
         raise SystemExit("only byte-level BPE vocabularies are converted")
@@ -71,8 +72,12 @@ def write(folder, config, writer):
     for key, add in (("bos", writer.add_bos_token_id), ("eos", writer.add_eos_token_id),
                      ("unk", writer.add_unk_token_id), ("pad", writer.add_pad_token_id)):
         token = content(settings.get(f"{key}_token"))
-        if token is not None and token in ids:
-            add(ids[token])
+        index = config.get(f"{key}_token_id")
+        index = index[0] if isinstance(index, list) else index
+        if token in ids:
+            index = ids[token]
+        if index is not None:
+            add(index)
     writer.add_add_bos_token(begins_with_bos(whole, settings))
     template = chat_template(folder, settings)
     if template is not None:

@@ -23,11 +23,13 @@ from transformers import AutoModelForCausalLM
 
 import hf_to_gguf
 import make_arch_model as arch
+import make_arch_same
 import make_arch_specs
 
 OUT = pathlib.Path(__file__).parent / "arch"
 TOLERANCE = 1e-3  # of the logits' standard deviation
 MOVES = 10 * TOLERANCE
+SAME = 1e-5
 ENTROPY = 0.5
 ROUTER_GAP = 2e-2  # rounded activations must not choose other experts
 SEEDS = 40
@@ -73,10 +75,21 @@ def mutations_of(spec, folder, sequences, logits):
     return entries
 
 
+def unmoved(spec, folder, sequences, logits):
+    """The changes that leave the logits as they are."""
+    changes = make_arch_same.SAME.get(spec.name, [])
+    for change in changes:
+        changed = arch.logits_of(arch.load(folder, changes=change), sequences)
+        difference = float((changed - logits).abs().max() / logits.std())
+        assert difference <= SAME, (spec.name, change, difference)
+    return changes
+
+
 def write_golden(spec, folder, sequences, logits, facts):
     golden = {"sequences": sequences, "vocabulary": logits.shape[-1], "tolerance": TOLERANCE,
               **facts, **spec.notes, "gguf": spec.gguf or "model.gguf",
-              "mutations": mutations_of(spec, folder, sequences, logits)}
+              "mutations": mutations_of(spec, folder, sequences, logits),
+              "same": unmoved(spec, folder, sequences, logits)}
     logits.numpy().astype("<f4").tofile(folder / "logits.bin")
     text = json.dumps(golden, indent=1)
     (folder / "golden.json").write_text(squeeze(text) + "\n")
