@@ -126,6 +126,26 @@ Status HyperParameters::read_experts(ModelConfig& config) const {
   return {};
 }
 
+Status HyperParameters::read_activation(std::string_view otherwise, ModelConfig& config) const {
+  struct Row {
+    std::string_view name;
+    kernels::GateAct gate;
+    kernels::Act act;
+  };
+  constexpr Row kRows[] = {{"silu", kernels::GateAct::silu, kernels::Act::silu},
+                           {"gelu_tanh", kernels::GateAct::gelu_tanh, kernels::Act::gelu_tanh},
+                           {"gelu_erf", kernels::GateAct::gelu_erf, kernels::Act::gelu_erf},
+                           {"relu", kernels::GateAct::relu, kernels::Act::relu}};
+  OPTIMA_ASSIGN(const std::string name, string_or("activation", otherwise));
+  for (const Row& row : kRows) {
+    if (row.name != name) continue;
+    config.gate.act = row.gate;
+    config.act = row.act;
+    return {};
+  }
+  return Status(Code::unsupported, text("metadata key '", full("activation"), "' is '", name, "'"));
+}
+
 Status HyperParameters::read_windows(int32_t pattern_otherwise, ModelConfig& config) const {
   OPTIMA_ASSIGN(const int32_t window, integer_or("attention.sliding_window", {0, INT32_MAX}, 0));
   if (window == 0) return {};

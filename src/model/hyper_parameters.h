@@ -36,6 +36,8 @@ class HyperParameters {
   // expert_count and expert_used_count; which layers have experts (expert_layers, all where the
   // file does not say). The width of an expert stays 0.
   Status read_experts(ModelConfig& config) const;
+  // "activation" (silu, gelu_tanh, gelu_erf, relu), of feed-forwards with and without a gate.
+  Status read_activation(std::string_view otherwise, ModelConfig& config) const;
   Status read_windows(int32_t pattern_otherwise, ModelConfig& config) const;
 
  private:

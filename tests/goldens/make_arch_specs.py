@@ -85,7 +85,7 @@ def llama_specs():
 
 
 def qwen_specs():
-    shared = dict(**TOKENS, hidden_size=48, num_attention_heads=4, num_key_value_heads=2,
+    shared = dict(**TOKENS, hidden_size=48, num_attention_heads=6, num_key_value_heads=2,
                   intermediate_size=56, max_position_embeddings=256, rms_norm_eps=0.01,
                   rope_parameters=ROPE, tie_word_embeddings=True, num_hidden_layers=2)
     common = [{"rope_parameters.rope_theta": 500.0}, {"rms_norm_eps": 1e-6},

@@ -1,4 +1,4 @@
-"""Makes tests/goldens/sampling/{chain,philox,logprobs}.txt.
+"""Makes tests/goldens/sampling/{chain,newer,philox,logprobs}.txt.
 
 Usage: python make_sampling.py
 
@@ -7,6 +7,8 @@ chain     what may be drawn and with what probability, by the logits processors 
           src/sampling/sampler.cc; bias, presence and frequency penalty by OpenAI's formula in
           numpy. In float64. Cases that a relative change of 1e-5 in p would decide otherwise are
           left out: rounding would make them a coin toss.
+newer     XTC, top-n-sigma, mirostat 2, DRY and dynamic temperature in numpy, each from the definition
+          in its paper or announcement (named in src/sampling), without a view to speed.
 philox    Philox 4x32-10 by a second implementation on Python's integers, after Salmon et al. 2011.
 logprobs  log-softmax by numpy in float64.
 
@@ -18,6 +20,15 @@ chain.txt, one item per line, words separated by blanks:
   case temperature top_k typical_p top_p min_p repetition presence frequency window
   bias N (id value)...
   kept N (id probability)...
+
+newer.txt, likewise:
+  logits N value...
+  sigma n / kept N id...
+  xtc threshold / kept N id...
+  dynamic centre range exponent temperature
+  mirostat limit tau eta token next-limit / kept N id...
+  history N id...
+  dry multiplier base allowed / breakers N id... / penalties N (id penalty)...
 """
 
 import pathlib
@@ -134,6 +145,97 @@ def write_chain():
     print("chain:", sum(line.startswith("case") for line in lines), "cases,", left_out, "left out")
 
 
+def clear_cut(values, border):
+    """Whether no value is so close to the border that rounding decides."""
+    return numpy.abs(values - border).min() > 1e-5 * max(abs(border), 1e-3)
+
+
+def softmax(logits):
+    weights = numpy.exp(logits - logits.max())
+    return weights / weights.sum()
+
+
+def newer_truncation(logits, random):
+    """Lines of the samplers that look at one distribution."""
+    lines = []
+    wide = logits.astype(numpy.float64)
+    p = softmax(wide)
+
+    def kept(ids):
+        lines.append(f"kept {len(ids)} " + join(ids))
+
+    for n in (0.25, 1.0, 2.5):
+        border = wide.max() - n * numpy.std(wide)
+        if clear_cut(wide, border):
+            lines.append(f"sigma {n}")
+            kept(numpy.flatnonzero(wide >= border).tolist())
+    for threshold in (0.001, 0.02, 0.1, 0.5):
+        threshold = float(F32(threshold))
+        if not clear_cut(p, threshold):
+            continue
+        above = [int(i) for i in numpy.argsort(-p, kind="stable") if p[i] >= threshold]
+        lines.append(f"xtc {threshold}")
+        kept(sorted(set(range(len(p))) - set(above[:-1])))
+    for centre, spread, exponent in ((1.0, 0.5, 1.0), (0.8, 0.8, 2.0), (0.5, 1.0, 0.7)):
+        low, high = max(0.0, centre - spread), centre + spread
+        entropy = -(p * numpy.log(p)).sum() / numpy.log(len(p))
+        lines.append(f"dynamic {centre} {spread} {exponent} "
+                     f"{low + (high - low) * entropy**exponent:.9g}")
+    for limit, tau, eta in ((10.0, 5.0, 0.1), (3.0, 5.0, 0.1), (6.5, 3.0, 0.25), (0.01, 3.0, 0.1)):
+        surprise = -numpy.log2(p)
+        if not clear_cut(surprise, limit):
+            continue
+        ids = numpy.flatnonzero(surprise <= limit).tolist() or [int(p.argmax())]
+        token = int(random.choice(ids))
+        observed = -numpy.log2(p[token] / p[ids].sum())
+        lines.append(f"mirostat {limit} {tau} {eta} {token} {limit - eta * (observed - tau):.9g}")
+        kept(ids)
+    return lines
+
+
+def dry_penalties(history, multiplier, base, allowed, breakers):
+    """By the definition: for each earlier place the longest agreement with the end."""
+    longest = {}
+    for at in range(1, len(history)):
+        token = history[at]
+        if token in breakers:
+            continue
+        length = 0
+        while (length < at and history[at - 1 - length] == history[-1 - length]
+               and history[-1 - length] not in breakers):
+            length += 1
+        longest[token] = max(longest.get(token, 0), length)
+    return {token: multiplier * base ** (length - allowed)
+            for token, length in sorted(longest.items()) if length >= allowed}
+
+
+def write_newer():
+    random = numpy.random.default_rng(11)
+    lines = []
+    for scale in (0.3, 1.5, 4.0):
+        logits = numpy.round(random.normal(0, scale, 120) * 1024).astype(F32) / F32(1024)
+        logits += numpy.arange(120, dtype=F32) / F32(2**19)
+        lines.append("logits 120 " + join(logits.tolist()))
+        lines += newer_truncation(logits, random)
+    for number in range(24):
+        history = random.integers(0, 3 + number % 5, 10 + 3 * number).tolist()
+        if number % 4 == 0:
+            history += history[2:8]
+        if number == 23:
+            history = [7] * 60
+        multiplier, base = (0.8, 1.75) if number % 2 else (0.5, 1.5)
+        allowed = 1 + number % 3
+        breakers = [] if number % 3 else [1]
+        penalties = dry_penalties(history, multiplier, base, allowed, breakers)
+        lines.append(f"history {len(history)} " + join(history))
+        lines.append(f"dry {multiplier} {base} {allowed}")
+        lines.append(f"breakers {len(breakers)} " + join(breakers))
+        lines.append(f"penalties {len(penalties)} " + join(
+            f"{token} {penalty:.9g}" for token, penalty in penalties.items()))
+    (FOLDER / "newer.txt").write_text("\n".join(lines) + "\n")
+    print("newer:", len(lines), "lines")
+
+
 def philox(counter, key):
     counter, key = list(counter), list(key)
     for _ in range(10):
@@ -179,5 +281,6 @@ def write_logprobs():
 
 FOLDER.mkdir(exist_ok=True)
 write_chain()
+write_newer()
 write_philox()
 write_logprobs()

@@ -4,14 +4,8 @@
 #include <cmath>
 
 namespace optima::model {
-namespace {
-
-constexpr std::string_view kGelu[] = {"gelu_pytorch_tanh"};
-
-}  // namespace
-
 Status configure_gemma(const HyperParameters& keys, size_t layers_of_largest, ModelConfig& config) {
-  config.gate.act = kernels::GateAct::gelu_tanh;
+  OPTIMA_TRY(keys.read_activation("gelu_tanh", config));
   config.embedding_scale = std::sqrt(static_cast<float>(config.hidden));
   if (config.layers.size() == layers_of_largest)
     config.attention_scale =
@@ -39,13 +33,13 @@ Result<graph::ValueId> gemma_block(BlockBuilder& block, graph::ValueId x) {
 
 Status translate_gemma(const HfConfig& config, MetadataWriter& out) {
   OPTIMA_TRY(translate_common(config, out));
-  OPTIMA_TRY(expect_activation(config, "hidden_activation", kGelu));
+  OPTIMA_TRY(translate_activation(config, "hidden_activation", out));
   OPTIMA_ASSIGN(const auto activation, config.string("hidden_activation"));
   // Old files name "gelu" here and mean the tanh form, which the other key then says.
   if (activation) {
     config.find("hidden_act");
   } else {
-    OPTIMA_TRY(expect_activation(config, "hidden_act", kGelu));
+    OPTIMA_TRY(translate_activation(config, "hidden_act", out));
   }
   OPTIMA_TRY(expect_flag(config, "attention_bias", false));
   OPTIMA_TRY(expect_flag(config, "use_bidirectional_attention", false));

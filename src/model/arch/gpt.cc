@@ -1,9 +1,6 @@
 // GPT-2 (Radford et al. 2019): layer norms with biases, learned positions, a plain feed-forward.
 // GPT-NeoX (Black et al. 2022, arXiv:2204.06745; Pythia): rotation of a part of each head, and
 // attention and feed-forward side by side on one residual.
-#include <cmath>
-
-#include "base/text.h"
 #include "model/arch/arch.h"
 #include "model/arch/blocks.h"
 #include "model/hyper_parameters.h"
@@ -17,19 +14,11 @@ constexpr AttentionParts kAttention{.projections = Projections::fused,
                                     .output_bias = Bias::if_present};
 constexpr FeedForwardParts kFeedForward{.kind = FeedForward::plain, .bias = Bias::if_present};
 
-Result<kernels::Act> read_act(const HyperParameters& keys, const char* otherwise) {
-  OPTIMA_ASSIGN(const std::string name, keys.string_or("activation", otherwise));
-  if (name == "gelu_tanh") return kernels::Act::gelu_tanh;
-  if (name == "gelu_erf") return kernels::Act::gelu_erf;
-  if (name == "relu") return kernels::Act::relu;
-  return Status(Code::unsupported, text("activation ", in_quotes(name)));
-}
-
 Result<ModelConfig> configure_gpt2(const ModelFile& file) {
   const HyperParameters keys(file);
   OPTIMA_ASSIGN(ModelConfig config, keys.common(NormKind::layer));
   for (LayerConfig& layer : config.layers) layer.rope = kNoRope;
-  OPTIMA_ASSIGN(config.act, read_act(keys, "gelu_tanh"));
+  OPTIMA_TRY(keys.read_activation("gelu_tanh", config));
   OPTIMA_ASSIGN(const double scale,
                 keys.real_or("attention.scale", static_cast<double>(config.attention_scale)));
   config.attention_scale = static_cast<float>(scale);
@@ -40,7 +29,7 @@ Result<ModelConfig> configure_neox(const ModelFile& file) {
   const HyperParameters keys(file);
   OPTIMA_ASSIGN(ModelConfig config, keys.common(NormKind::layer));
   OPTIMA_TRY(add_rope(file, keys, {kernels::RopePairs::halves, config.head_dim}, config));
-  OPTIMA_ASSIGN(config.act, read_act(keys, "gelu_erf"));
+  OPTIMA_TRY(keys.read_activation("gelu_erf", config));
   OPTIMA_ASSIGN(const bool parallel, keys.flag_or("use_parallel_residual", true));
   config.residual = parallel ? Residual::parallel : Residual::serial;
   return config;
@@ -70,17 +59,6 @@ Result<graph::Graph> build_neox(const ModelConfig& config, Weights& weights) {
 
 // ---- Hugging Face folders ----
 
-Status translate_act(const HfConfig& config, std::string_view key, MetadataWriter& out) {
-  OPTIMA_ASSIGN(const auto name, config.string(key));
-  if (!name) return {};
-  if (*name == "gelu_new" || *name == "gelu_pytorch_tanh" || *name == "gelu_fast")
-    return out.string("activation", "gelu_tanh");
-  if (*name == "gelu") return out.string("activation", "gelu_erf");
-  if (*name == "relu") return out.string("activation", "relu");
-  return Status(Code::unsupported,
-                text("config.json: ", in_quotes(key), " is ", in_quotes(*name), ", not supported"));
-}
-
 Status translate_gpt2(const HfConfig& config, MetadataWriter& out) {
   OPTIMA_ASSIGN(const int64_t hidden, config.need_integer("n_embd"));
   OPTIMA_TRY(out.integer("embedding_length", hidden));
@@ -95,7 +73,7 @@ Status translate_gpt2(const HfConfig& config, MetadataWriter& out) {
   OPTIMA_TRY(out.integer("context_length", context.value_or(1024)));
   OPTIMA_ASSIGN(const auto epsilon, config.real("layer_norm_epsilon"));
   OPTIMA_TRY(out.real("attention.layer_norm_epsilon", epsilon.value_or(1e-5)));
-  OPTIMA_TRY(translate_act(config, "activation_function", out));
+  OPTIMA_TRY(translate_activation(config, "activation_function", out));
   config.find("vocab_size");
   OPTIMA_TRY(expect_flag(config, "scale_attn_by_inverse_layer_idx", false));
   OPTIMA_ASSIGN(const auto scaled, config.boolean("scale_attn_weights"));
@@ -106,7 +84,7 @@ Status translate_neox(const HfConfig& config, MetadataWriter& out) {
   OPTIMA_TRY(translate_common(config, out));
   OPTIMA_ASSIGN(const auto epsilon, config.real("layer_norm_eps"));
   OPTIMA_TRY(out.real("attention.layer_norm_epsilon", epsilon.value_or(1e-5)));
-  OPTIMA_TRY(translate_act(config, "hidden_act", out));
+  OPTIMA_TRY(translate_activation(config, "hidden_act", out));
   config.find("attention_bias");  // shows in the tensors
   OPTIMA_ASSIGN(const auto parallel, config.boolean("use_parallel_residual"));
   OPTIMA_TRY(out.flag("use_parallel_residual", parallel.value_or(true)));

@@ -52,11 +52,9 @@ Result<graph::Graph> build(const ModelConfig& config, Weights& weights) {
 
 // ---- Hugging Face folders ----
 
-constexpr std::string_view kSilu[] = {"silu", "swish"};
-
 Status translate(const HfConfig& config, MetadataWriter& out) {
   OPTIMA_TRY(translate_common(config, out));
-  OPTIMA_TRY(expect_activation(config, "hidden_act", kSilu));
+  OPTIMA_TRY(expect_string(config, "hidden_act", "silu"));
   OPTIMA_TRY(expect_flag(config, "attention_bias", true));
   OPTIMA_ASSIGN(const int64_t layers, config.need_integer("num_hidden_layers"));
   std::vector<uint8_t> sliding;

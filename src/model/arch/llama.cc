@@ -13,6 +13,7 @@ Result<ModelConfig> configure(const ModelFile& file) {
   const HyperParameters keys(file);
   OPTIMA_ASSIGN(ModelConfig config, keys.common());
   OPTIMA_TRY(add_rope(file, keys, {llama_pairs(file), config.head_dim}, config));
+  OPTIMA_TRY(keys.read_activation("silu", config));
   OPTIMA_TRY(keys.read_windows(0, config));
   OPTIMA_ASSIGN(const int32_t experts, keys.integer_or("expert_count", {0, INT32_MAX}, 0));
   if (experts > 0) {  // Mixtral
@@ -40,11 +41,9 @@ constexpr HfTensorName kMixtralNames[] = {
     {"model.layers.{}.block_sparse_moe.experts.{}.w3.weight", "blk.{}.ffn_up.{}.weight"},
 };
 
-constexpr std::string_view kSilu[] = {"silu", "swish"};
-
 Status translate_llama(const HfConfig& config, MetadataWriter& out) {
   OPTIMA_TRY(translate_common(config, out));
-  OPTIMA_TRY(expect_activation(config, "hidden_act", kSilu));
+  OPTIMA_TRY(translate_activation(config, "hidden_act", out));
   // Whether there are biases shows in the tensors.
   config.find("attention_bias");
   config.find("mlp_bias");

@@ -12,6 +12,7 @@ Result<ModelConfig> configure(const ModelFile& file) {
   const HyperParameters keys(file);
   OPTIMA_ASSIGN(ModelConfig config, keys.common());
   OPTIMA_TRY(add_rope(file, keys, {kernels::RopePairs::halves, config.head_dim}, config));
+  OPTIMA_TRY(keys.read_activation("silu", config));
   config.qk_norm = QkNorm::all_heads;
   return config;
 }
@@ -29,11 +30,9 @@ Result<graph::Graph> build(const ModelConfig& config, Weights& weights) {
   return build_graph(config, weights, {block});
 }
 
-constexpr std::string_view kSilu[] = {"silu", "swish"};
-
 Status translate(const HfConfig& config, MetadataWriter& out) {
   OPTIMA_TRY(translate_common(config, out));
-  OPTIMA_TRY(expect_activation(config, "hidden_act", kSilu));
+  OPTIMA_TRY(translate_activation(config, "hidden_act", out));
   OPTIMA_TRY(expect_flag(config, "attention_bias", false));
   OPTIMA_ASSIGN(const int64_t head_dim, hf_head_dim(config));
   return translate_rope(config, {.head_dim = head_dim}, out);

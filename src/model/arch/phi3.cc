@@ -12,6 +12,7 @@ Result<ModelConfig> configure(const ModelFile& file) {
   const HyperParameters keys(file);
   OPTIMA_ASSIGN(ModelConfig config, keys.common());
   OPTIMA_TRY(add_rope(file, keys, {kernels::RopePairs::halves, config.head_dim}, config));
+  OPTIMA_TRY(keys.read_activation("silu", config));
   OPTIMA_TRY(keys.read_windows(0, config));
   return config;
 }
@@ -25,11 +26,9 @@ Result<graph::Graph> build(const ModelConfig& config, Weights& weights) {
   return build_graph(config, weights, {block});
 }
 
-constexpr std::string_view kSilu[] = {"silu", "swish"};
-
 Status translate(const HfConfig& config, MetadataWriter& out) {
   OPTIMA_TRY(translate_common(config, out));
-  OPTIMA_TRY(expect_activation(config, "hidden_act", kSilu));
+  OPTIMA_TRY(translate_activation(config, "hidden_act", out));
   OPTIMA_TRY(expect_flag(config, "attention_bias", false));
   OPTIMA_ASSIGN(const int64_t layers, config.need_integer("num_hidden_layers"));
   OPTIMA_ASSIGN(const auto window, config.integer("sliding_window"));

@@ -17,6 +17,7 @@ Result<ModelConfig> configure_qwen2(const ModelFile& file) {
   const HyperParameters keys(file);
   OPTIMA_ASSIGN(ModelConfig config, keys.common());
   OPTIMA_TRY(add_rope(file, keys, {kernels::RopePairs::halves, config.head_dim}, config));
+  OPTIMA_TRY(keys.read_activation("silu", config));
   OPTIMA_TRY(keys.read_windows(0, config));
   return config;
 }
@@ -55,8 +56,6 @@ Result<graph::Graph> build_qwen3(const ModelConfig& config, Weights& weights) {
 
 // ---- Hugging Face folders ----
 
-constexpr std::string_view kSilu[] = {"silu", "swish"};
-
 // The window counts where use_sliding_window is set, for layers from max_window_layers on.
 Status translate_windows(const HfConfig& config, MetadataWriter& out) {
   OPTIMA_ASSIGN(const int64_t layers, config.need_integer("num_hidden_layers"));
@@ -74,7 +73,7 @@ Status translate_windows(const HfConfig& config, MetadataWriter& out) {
 
 Status translate_qwen2(const HfConfig& config, MetadataWriter& out) {
   OPTIMA_TRY(translate_common(config, out));
-  OPTIMA_TRY(expect_activation(config, "hidden_act", kSilu));
+  OPTIMA_TRY(translate_activation(config, "hidden_act", out));
   OPTIMA_TRY(translate_windows(config, out));
   OPTIMA_TRY(expect_flag(config, "use_mrope", false));
   OPTIMA_ASSIGN(const int64_t head_dim, hf_head_dim(config));

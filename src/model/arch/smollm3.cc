@@ -14,6 +14,7 @@ Result<ModelConfig> configure(const ModelFile& file) {
   const HyperParameters keys(file);
   OPTIMA_ASSIGN(ModelConfig config, keys.common());
   OPTIMA_TRY(add_rope(file, keys, {llama_pairs(file), config.head_dim}, config));
+  OPTIMA_TRY(keys.read_activation("silu", config));
   OPTIMA_TRY(keys.read_windows(0, config));
   OPTIMA_ASSIGN(const auto* rotated, keys.flags("rope.layers"));
   if (rotated != nullptr && rotated->size() != config.layers.size())
@@ -34,8 +35,6 @@ Result<graph::Graph> build(const ModelConfig& config, Weights& weights) {
   return build_graph(config, weights, {block});
 }
 
-constexpr std::string_view kSilu[] = {"silu", "swish"};
-
 // no_rope_layers holds 1 where a layer rotates.
 Status translate_rotated(const HfConfig& config, MetadataWriter& out) {
   OPTIMA_ASSIGN(const int64_t layers, config.need_integer("num_hidden_layers"));
@@ -55,7 +54,7 @@ Status translate_rotated(const HfConfig& config, MetadataWriter& out) {
 
 Status translate(const HfConfig& config, MetadataWriter& out) {
   OPTIMA_TRY(translate_common(config, out));
-  OPTIMA_TRY(expect_activation(config, "hidden_act", kSilu));
+  OPTIMA_TRY(translate_activation(config, "hidden_act", out));
   config.find("attention_bias");  // shows in the tensors
   config.find("mlp_bias");
   OPTIMA_TRY(translate_rotated(config, out));

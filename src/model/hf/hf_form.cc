@@ -20,6 +20,12 @@ constexpr Rename kNeeded[] = {{"hidden_size", "embedding_length"},
                               {"intermediate_size", "feed_forward_length"},
                               {"max_position_embeddings", "context_length"}};
 
+// What each name stands for, in the words of HyperParameters::read_activation.
+constexpr Rename kActivations[] = {
+    {"silu", "silu"},          {"swish", "silu"},          {"gelu", "gelu_erf"},
+    {"gelu_new", "gelu_tanh"}, {"gelu_fast", "gelu_tanh"}, {"gelu_pytorch_tanh", "gelu_tanh"},
+    {"relu", "relu"}};
+
 Status unknown(std::string_view key, std::string_view value) {
   return Status(Code::unsupported, text("config.json: ", in_quotes(key), " is ", in_quotes(value),
                                         ", which is not supported"));
@@ -86,8 +92,7 @@ Status write_llama3(const HfConfig& rope, const Contexts& sizes, MetadataWriter&
 
 // Ding et al. 2024, LongRoPE, arXiv:2402.13753.
 Status write_longrope(const HfConfig& rope, const Contexts& sizes, MetadataWriter& out) {
-  const double factor =
-      sizes.original != sizes.now || sizes.factor == 0 ? sizes.now / sizes.original : sizes.factor;
+  const double factor = sizes.factor > 0 ? sizes.factor : sizes.now / sizes.original;
   OPTIMA_ASSIGN(const auto given, rope.real("attention_factor"));
   const double computed =
       factor <= 1.0 ? 1.0 : std::sqrt(1.0 + std::log(factor) / std::log(sizes.original));
@@ -192,11 +197,18 @@ Status translate_layer_types(const HfConfig& config, std::span<const uint8_t> ot
   return out.flags("attention.sliding_window_pattern", std::move(sliding));
 }
 
-Status expect_activation(const HfConfig& config, std::string_view key,
-                         std::span<const std::string_view> names) {
+Status translate_activation(const HfConfig& config, std::string_view key, MetadataWriter& out) {
   OPTIMA_ASSIGN(const auto name, config.string(key));
-  if (!name || std::find(names.begin(), names.end(), *name) != names.end()) return {};
+  if (!name) return {};
+  for (const Rename& row : kActivations)
+    if (*name == row.hf) return out.string("activation", row.gguf);
   return unknown(key, *name);
+}
+
+Status expect_string(const HfConfig& config, std::string_view key, std::string_view value) {
+  OPTIMA_ASSIGN(const auto given, config.string(key));
+  if (!given || *given == value) return {};
+  return unknown(key, *given);
 }
 
 Status expect_flag(const HfConfig& config, std::string_view key, bool value) {

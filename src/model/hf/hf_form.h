@@ -65,10 +65,10 @@ Result<int64_t> hf_head_dim(const HfConfig& config);
 // `sliding`).
 Status translate_layer_types(const HfConfig& config, std::span<const uint8_t> otherwise,
                              MetadataWriter& out);
-// The activation by one of the names that mean it; anything else is refused by name.
-Status expect_activation(const HfConfig& config, std::string_view key,
-                         std::span<const std::string_view> names);
+// Writes what the activation is; a name that is not known is refused. Absent = the family's own.
+Status translate_activation(const HfConfig& config, std::string_view key, MetadataWriter& out);
 // The key must be absent or have this value: another one asks for what is not computed.
+Status expect_string(const HfConfig& config, std::string_view key, std::string_view value);
 Status expect_flag(const HfConfig& config, std::string_view key, bool value);
 
 }  // namespace optima::model
