@@ -110,6 +110,37 @@ void prune(Program& program, const Marks& productive) {
                                           [](const Member& member) { return member.required; });
 }
 
+// States that do nothing but go on to another are left out of the way. A call that goes on at a
+// state which would only return is then seen to be the last of its part (stacks.h).
+void shorten(Program& program) {
+  constexpr StateId kUnknown = ~StateId{0}, kOnPath = kUnknown - 1;
+  std::vector<StateId> beyond(program.states.size(), kUnknown);
+  std::vector<StateId> path;
+  for (size_t i = 0; i < beyond.size(); ++i) {
+    auto at = static_cast<StateId>(i);
+    for (path.clear(); beyond[at] == kUnknown; at = program.states[at].edges[0].target) {
+      const State& state = program.states[at];
+      if (state.final || state.edges.size() != 1 || state.edges[0].kind != EdgeKind::skip) break;
+      beyond[at] = kOnPath;
+      path.push_back(at);
+    }
+    const StateId end = beyond[at] < kOnPath ? beyond[at] : at;
+    for (const StateId passed : path) beyond[passed] = end;
+    beyond[end] = end;
+  }
+  for (State& state : program.states) {
+    for (Edge& edge : state.edges) {
+      edge.target = beyond[edge.target];
+      if (edge.kind == EdgeKind::call) edge.index = beyond[edge.index];
+    }
+  }
+  for (Repeat& repeat : program.repeats) {
+    repeat.body = beyond[repeat.body];
+    repeat.next = beyond[repeat.next];
+  }
+  program.start = beyond[program.start];
+}
+
 struct Step {
   StateId target;
   bool pushes;
@@ -250,6 +281,7 @@ Result<Program> Builder::finish(StateId start) {
   });
   OPTIMA_TRY(check_left_recursion(program, nullable, names_));
   OPTIMA_TRY(allow_empty_passes(program, nullable));
+  shorten(program);
   return program;
 }
 

@@ -30,6 +30,7 @@ constexpr int64_t kIndexBytes = 48;
 Stacks::Stacks(const Program& program, const Limits& limits) : program_(program), limits_(limits) {
   sets_.push_back({0, 0, 0});
   rows_.emplace_back();
+  few_.emplace_back();
   intern_seen({});  // number 0
 }
 
@@ -90,8 +91,10 @@ SetId Stacks::store(std::vector<Entry> sorted) {
       {static_cast<uint32_t>(entries_.size()), static_cast<uint32_t>(sorted.size()), depth + 1});
   entries_.insert(entries_.end(), sorted.begin(), sorted.end());
   rows_.emplace_back();
+  few_.emplace_back();
   set_index_.emplace(hash, id);
-  memory_ += static_cast<int64_t>(sizeof(Set) + sizeof(void*) + sorted.size() * sizeof(Entry)) +
+  memory_ += static_cast<int64_t>(sizeof(Set) + sizeof(Few) + sizeof(void*) +
+                                  sorted.size() * sizeof(Entry)) +
              kIndexBytes;
   return id;
 }
@@ -312,14 +315,25 @@ SetId Stacks::compute_step(SetId set, uint8_t byte) {
   }
   const SetId next = close_work();
   if (!status_.ok()) return 0;
+  remember(set, byte, next);
+  return next;
+}
+
+void Stacks::remember(SetId set, uint8_t byte, SetId next) {
   std::unique_ptr<Row>& row = rows_[set];
+  Few& few = few_[set];
+  if (row == nullptr && few.count < few.bytes.size()) {
+    few.bytes[few.count] = byte;
+    few.targets[few.count++] = next;
+    return;
+  }
   if (row == nullptr) {
     row = std::make_unique<Row>();
     row->fill(kUnknown);
+    for (size_t i = 0; i < few.count; ++i) (*row)[few.bytes[i]] = few.targets[i];
     memory_ += static_cast<int64_t>(sizeof(Row));
   }
   (*row)[byte] = next;
-  return next;
 }
 
 bool Stacks::has_bottom(SetId set) const {

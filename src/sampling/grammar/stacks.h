@@ -50,7 +50,10 @@ class Stacks {
   SetId start();
   SetId step(SetId set, uint8_t byte) {
     const Row* row = rows_[set].get();
-    if (row != nullptr && (*row)[byte] != kUnknown) return (*row)[byte];
+    if (row != nullptr) return (*row)[byte] != kUnknown ? (*row)[byte] : compute_step(set, byte);
+    const Few& few = few_[set];
+    for (size_t i = 0; i < few.count; ++i)
+      if (few.bytes[i] == byte) return few.targets[i];
     return compute_step(set, byte);
   }
   // What lies below, after a return.
@@ -90,9 +93,16 @@ class Stacks {
     int32_t depth;
   };
   using Row = std::array<SetId, 256>;
+  // Most sets are left by a byte or two; those that a walk through the tokens meets get a row.
+  struct Few {
+    std::array<SetId, 3> targets;
+    std::array<uint8_t, 3> bytes;
+    uint8_t count;
+  };
   static constexpr SetId kUnknown = ~SetId{0};
 
   SetId compute_step(SetId set, uint8_t byte);
+  void remember(SetId set, uint8_t byte, SetId next);
   SetId close_work();  // runs work_ to the end
   void expand_state(FrameId state, SetId rest);
   void expand_frame(const Frame& frame, SetId rest);
@@ -121,6 +131,7 @@ class Stacks {
   std::unordered_multimap<uint64_t, uint32_t> set_index_, frame_index_, seen_index_;
   std::unordered_map<uint64_t, SetId> merged_;
   std::vector<std::unique_ptr<Row>> rows_;
+  std::vector<Few> few_;
   // Of one closure.
   std::vector<Entry> work_, out_;
   std::unordered_set<uint64_t> visited_;
