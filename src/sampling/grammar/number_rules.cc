@@ -172,8 +172,8 @@ std::optional<NumberBound> mantissa_of(const std::optional<NumberBound>& bound) 
 void write_scientific(Builder& builder, StateId from, const Magnitude& magnitude, StateId to) {
   const bool bounded_low = magnitude.low && !magnitude.low->value.is_zero();
   if (magnitude.high && magnitude.high->value.is_zero()) return;
-  // 1e-324 reads as 0, which may be what is out.
-  const bool above_zero = magnitude.low && magnitude.low->open;
+  // 1e-324 reads as 0, which may be what is out; 3e-324 does not.
+  const bool above_zero = magnitude.low && !bounded_low && magnitude.low->open;
   const int32_t least = bounded_low  ? magnitude.low->value.point - 1
                         : above_zero ? kExponentLow
                                      : kExponentLow - 1;
@@ -191,6 +191,11 @@ void write_scientific(Builder& builder, StateId from, const Magnitude& magnitude
   Magnitude mantissa;
   mantissa.mantissa = true;
   part(mantissa, least + 1, most - 1);
+  if (above_zero && most > kExponentLow) {
+    mantissa.low = NumberBound{Decimal::of(int64_t{3}), false};
+    part(mantissa, kExponentLow, kExponentLow);
+    mantissa.low.reset();
+  }
   if (bounded_low) {
     mantissa.low = mantissa_of(magnitude.low);
     if (magnitude.high && least == most) mantissa.high = mantissa_of(magnitude.high);
