@@ -194,6 +194,27 @@ typedef int32_t optima_options_kind;
 #define OPTIMA_FEATURE_CHAT_TEMPLATE UINT64_C(0x2) /* Renders chat templates. */
 #define OPTIMA_FEATURE_REFERENCE_PATH UINT64_C(0x4) /* Has OPTIMA_PATH_REFERENCE. */
 #define OPTIMA_FEATURE_PROBE UINT64_C(0x8) /* optima_probe can measure. */
+#define OPTIMA_FEATURE_HUGGING_FACE UINT64_C(0x10) /* Reads Hugging Face folders. */
+/* Restricts the output to JSON, a JSON schema, a GBNF grammar or a regular expression. */
+#define OPTIMA_FEATURE_GRAMMAR UINT64_C(0x20)
+
+/* What becomes of weights of 16 and 32 bits when a model is loaded. */
+typedef int32_t optima_weights;
+#define OPTIMA_WEIGHTS_AS_IS 0 /* They are used as the file has them. */
+/* Quantised to 8 bits (blocks of 32 with a scale), in memory of the engine. */
+#define OPTIMA_WEIGHTS_Q8_0 1
+#define OPTIMA_WEIGHTS_Q4_0 2 /* Quantised to 4 bits, embedding and head to 8. */
+
+/* In which language `grammar` restricts the output. */
+typedef int32_t optima_grammar;
+#define OPTIMA_GRAMMAR_NONE 0 /* Nothing is restricted. */
+#define OPTIMA_GRAMMAR_JSON 1 /* The output is one JSON value; `grammar` is not looked at. */
+/* The output is JSON that is valid under the schema. A keyword that cannot be honoured is
+ * refused (UNSUPPORTED), never ignored. */
+#define OPTIMA_GRAMMAR_JSON_SCHEMA 2
+/* The output is a text of the grammar's rule `root`, in llama.cpp's grammar language. */
+#define OPTIMA_GRAMMAR_GBNF 3
+#define OPTIMA_GRAMMAR_REGEX 4 /* The whole output matches the regular expression. */
 
 /* Bits of optima_ext.type. */
 /* A library that does not know this extension may ignore it. Without the bit it must fail. */
@@ -248,6 +269,12 @@ typedef void (*optima_release_fn)(void* user);
 /* Called on the thread inside optima_generate. The event and its bytes live until the callback
  * returns. Returns an optima_verdict. */
 typedef int32_t (*optima_on_event_fn)(void* user, const optima_event* event);
+
+/* Changes logits [vocabulary] in place; `tokens` are prompt and output so far. -INFINITY bans a
+ * token. 0 = go on, anything else ends the request (OPTIMA_E_STATE). Must not call into the
+ * engine. */
+typedef int32_t (*optima_on_logits_fn)(void* user, float* logits, int64_t vocabulary,
+                                       const int32_t* tokens, int64_t token_count);
 
 /* Loading progress in [0, 1], on the thread that opens the model. 0 = go on, anything else =
  * cancel (OPTIMA_E_CANCELLED). */
@@ -323,9 +350,11 @@ struct optima_model_options {
   optima_progress_fn progress; /* Progress and cancel. May be NULL. */
   void* user; /* For progress. */
   optima_release_fn release; /* For user; before the open call returns. May be NULL. */
+  optima_weights weights; /* Whether weights of 16 and 32 bits are quantised. */
+  uint32_t reserved2; /* Zero. */
 };
 #define OPTIMA_MODEL_OPTIONS_INIT \
-  { (uint32_t)sizeof(optima_model_options), 0, NULL, 0, 0, NULL, NULL, NULL }
+  { (uint32_t)sizeof(optima_model_options), 0, NULL, 0, 0, NULL, NULL, NULL, 0, 0 }
 
 /* A model file behind read callbacks, called on the opening thread only. */
 struct optima_io {
@@ -407,11 +436,36 @@ struct optima_request_desc {
   /* For user, after the last event: before optima_generate returns; for optima_submit when the
    * done event has been released or can no longer be delivered. May be NULL. */
   optima_release_fn release;
+  /* What the output must look like, in the language of grammar_kind. A grammar that was used
+   * with the model before is not compiled again. */
+  const char* grammar;
+  size_t grammar_bytes; /* Length or OPTIMA_NTS. */
+  optima_grammar grammar_kind; /* The language of `grammar`. */
+  /* Drop logits more than this many standard deviations below the best. 0 = off. */
+  float top_n_sigma;
+  /* How often XTC drops all tokens above xtc_threshold but the least probable of them. 0 = off. */
+  float xtc_probability;
+  float xtc_threshold; /* 0 = 0.1. */
+  /* Mirostat 2: the surprise to aim at, in bits; not with other truncation. 0 = off. */
+  float mirostat_tau;
+  float mirostat_eta; /* Its learning rate. 0 = 0.1. */
+  /* Temperature varies by the entropy of the step, up to this much below and above. 0 = off. */
+  float dynamic_range;
+  float dynamic_exponent; /* 0 = 1. */
+  float dry_multiplier; /* DRY: strength of the penalty for going on with a repetition. 0 = off. */
+  float dry_base; /* Its growth with each repeated token. 0 = 1.75. */
+  int32_t dry_allowed_length; /* Repetitions up to this length cost nothing. 0 = 2. */
+  int32_t dry_window; /* Last tokens that DRY looks at. 0 = all. */
+  const int32_t* dry_breakers; /* Tokens that no repetition goes across. */
+  size_t dry_breaker_count; /* Number of dry_breakers. */
+  /* Changes the logits of each output token before any is dropped; for constraints of the host's
+   * own. Called on the thread that drives the engine, with `user`. May be NULL. */
+  optima_on_logits_fn on_logits;
 };
 #define OPTIMA_REQUEST_DESC_INIT \
   { (uint32_t)sizeof(optima_request_desc), 0, NULL, NULL, 0, NULL, 0, 0, 0, 0, NULL, NULL, 0, \
     NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, 0, 0, 0, NULL, 0, NULL, 0, NULL, NULL, NULL, \
-    NULL }
+    NULL, NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, 0, NULL }
 
 /* A conversation to be written as a prompt. */
 struct optima_chat_desc {

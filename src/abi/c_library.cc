@@ -45,7 +45,7 @@ uint32_t optima_abi_version(void) noexcept {
 uint64_t optima_features(void) noexcept {
   return guard(Fallback<uint64_t>{0}, [] {
     return OPTIMA_FEATURE_GGUF | OPTIMA_FEATURE_CHAT_TEMPLATE | OPTIMA_FEATURE_REFERENCE_PATH |
-           OPTIMA_FEATURE_PROBE;
+           OPTIMA_FEATURE_PROBE | OPTIMA_FEATURE_HUGGING_FACE | OPTIMA_FEATURE_GRAMMAR;
   });
 }
 

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "abi/guard.h"
 #include "abi/handle.h"
 #include "abi/structs.h"
 
@@ -83,7 +84,53 @@ Status read_sampling(const optima_request_desc& desc, sampling::SamplingParams& 
   sampling.penalty_window = desc.penalty_window;
   sampling.seed = desc.seed;
   sampling.logprobs = desc.logprobs;
+  sampling.top_n_sigma = desc.top_n_sigma;
+  sampling.xtc_probability = desc.xtc_probability;
+  sampling.xtc_threshold = desc.xtc_threshold;
+  sampling.mirostat_tau = desc.mirostat_tau;
+  sampling.mirostat_eta = desc.mirostat_eta;
+  sampling.dynamic_range = desc.dynamic_range;
+  sampling.dynamic_exponent = desc.dynamic_exponent;
+  sampling.dry_multiplier = desc.dry_multiplier;
+  sampling.dry_base = desc.dry_base;
+  sampling.dry_allowed_length = desc.dry_allowed_length;
+  sampling.dry_window = desc.dry_window;
+  OPTIMA_ASSIGN(sampling.dry_breakers,
+                read_array("dry_breakers", desc.dry_breakers, desc.dry_breaker_count));
   return {};
+}
+
+Status read_grammar(const optima_request_desc& desc, engine::RequestSpec& spec) {
+  OPTIMA_TRY(check_constant("grammar_kind", desc.grammar_kind, OPTIMA_GRAMMAR_REGEX));
+  if (desc.grammar_kind == OPTIMA_GRAMMAR_NONE) {
+    if (desc.grammar == nullptr) return {};
+    return Status(Code::invalid_argument, "grammar: set, but grammar_kind is 0");
+  }
+  engine::GrammarSpec grammar;
+  grammar.kind = static_cast<sampling::GrammarKind>(desc.grammar_kind - OPTIMA_GRAMMAR_JSON);
+  if (desc.grammar_kind != OPTIMA_GRAMMAR_JSON) {
+    if (desc.grammar == nullptr) return Status(Code::invalid_argument, "grammar: NULL");
+    OPTIMA_ASSIGN(grammar.text, read_text("grammar", desc.grammar, desc.grammar_bytes));
+  }
+  spec.grammar = std::move(grammar);
+  return {};
+}
+
+// The host's hook; what it throws, or answers but 0, ends the request.
+sampling::LogitsHook make_hook(const optima_request_desc& desc) {
+  if (desc.on_logits == nullptr) return {};
+  return [hook = desc.on_logits, user = desc.user](std::span<float> logits,
+                                                   std::span<const int32_t> tokens) -> Status {
+    int32_t verdict = 1;
+    const Caught caught = contain([&] {
+      verdict = hook(user, logits.data(), static_cast<int64_t>(logits.size()), tokens.data(),
+                     static_cast<int64_t>(tokens.size()));
+    });
+    if (caught.code != Code::ok)
+      return Status(Code::internal, text("on_logits threw: ", caught.text));
+    if (verdict != 0) return Status(Code::invalid_state, text("on_logits answered ", verdict));
+    return {};
+  };
 }
 
 Status read_scores(const optima_request_desc& desc, engine::RequestSpec& spec) {
@@ -112,6 +159,8 @@ Result<engine::RequestSpec> read_request(const optima_request_desc& desc) {
   read_flags(desc.flags, spec);
   OPTIMA_TRY(read_stops(desc, spec));
   OPTIMA_TRY(read_sampling(desc, spec.sampling));
+  OPTIMA_TRY(read_grammar(desc, spec));
+  spec.logits_hook = make_hook(desc);
   OPTIMA_TRY(read_scores(desc, spec));
   if (desc.max_tokens < 0 || desc.deadline_ms < 0) {
     return Status(Code::invalid_argument,

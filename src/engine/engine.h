@@ -43,8 +43,12 @@ enum class LoadContent : int32_t {
   vocabulary = 1,  // metadata and tokenizer only, of any architecture; no session can be created
 };
 
+// What becomes of weights of 16 and 32 bits.
+enum class LoadWeights : int32_t { as_is = 0, q8_0 = 1, q4_0 = 2 };
+
 struct LoadOptions {
   LoadContent content = LoadContent::full;
+  LoadWeights weights = LoadWeights::as_is;
   model::Progress progress;
 };
 

@@ -30,6 +30,11 @@ Result<std::shared_ptr<ModelImpl>> ModelImpl::load(std::shared_ptr<Engine> engin
 
   if (options.content == LoadContent::full) {
     out->file_->prefetch();
+    if (options.weights != LoadWeights::as_is) {
+      const auto type = options.weights == LoadWeights::q8_0 ? kernels::WeightType::q8_0
+                                                             : kernels::WeightType::q4_0;
+      OPTIMA_TRY(out->file_->quantise(type, allocator, options.progress));
+    }
     OPTIMA_ASSIGN(out->decoder_, model::build_decoder(*out->file_));
     if (out->tokenizer_->size() > out->decoder_->config.vocabulary)
       return Status(Code::format,
@@ -83,6 +88,18 @@ Result<ModelRunner*> ModelImpl::runner(ComputePath path, ThreadPool& pool, Alloc
     OPTIMA_ASSIGN(runner, create_model_runner(*decoder_, path, pool, allocator));
   }
   return runner.get();
+}
+
+Result<std::shared_ptr<const sampling::Grammar>> ModelImpl::grammar(const GrammarSpec& spec) {
+  GrammarCache* cache = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    if (grammars_ == nullptr) {
+      OPTIMA_ASSIGN(grammars_, GrammarCache::create(*tokenizer_, decoder_->config.vocabulary));
+    }
+    cache = grammars_.get();
+  }
+  return cache->get(spec);
 }
 
 void ModelImpl::add_memory(MemoryUse& use) const {

@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "engine/engine.h"
+#include "engine/grammar_cache.h"
 #include "engine/model_runner.h"
 
 namespace optima::engine {
@@ -32,6 +33,8 @@ class ModelImpl final : public Model {
   bool closed() const { return closed_.load(); }
   // Created at first use and kept; fails with the reason (memory).
   Result<ModelRunner*> runner(ComputePath path, ThreadPool& pool, Allocator& allocator);
+  // Compiled for this vocabulary; the last few are kept. Fails with the grammar's own error.
+  Result<std::shared_ptr<const sampling::Grammar>> grammar(const GrammarSpec& spec);
   // Activations and KV of the runners made so far.
   void add_memory(MemoryUse& use) const;
 
@@ -47,6 +50,7 @@ class ModelImpl final : public Model {
   mutable std::mutex mutex_;                             // guards what follows
   std::array<std::unique_ptr<ModelRunner>, 2> runners_;  // by ComputePath
   mutable std::unique_ptr<tokenizer::ChatTemplate> parsed_template_;
+  std::unique_ptr<GrammarCache> grammars_;
 };
 
 }  // namespace optima::engine

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "sampling/grammar/grammar.h"
 #include "sampling/sampler.h"
 
 namespace optima::engine {
@@ -43,6 +44,12 @@ enum class FinishReason : int32_t {
   error = 8,
 };
 
+// What the output must look like.
+struct GrammarSpec {
+  sampling::GrammarKind kind = sampling::GrammarKind::json;
+  std::string text;
+};
+
 struct RequestSpec {
   // Exactly one of text and ids is used: ids when has_ids.
   std::string text;
@@ -58,7 +65,9 @@ struct RequestSpec {
   std::vector<std::string> stop_strings;
   std::vector<int32_t> stop_tokens;
   sampling::SamplingParams sampling;
-  int64_t deadline_ms = 0;  // from submission; 0 = none
+  std::optional<GrammarSpec> grammar;
+  sampling::LogitsHook logits_hook;  // empty = none; called on the driving thread
+  int64_t deadline_ms = 0;           // from submission; 0 = none
   // Log-probability of each prompt token at position >= this, given its predecessors; -1 = none.
   int64_t prompt_logprobs_from = -1;
   // Full logits: for every position p listed (ascending; position = index in the whole token

@@ -90,6 +90,10 @@ Status RequestImpl::prepare() {
                                                       : tokenizer::SpecialText::literal);
   stops_.emplace(spec_.stop_strings);
   sampler_.emplace(spec_.sampling, static_cast<int32_t>(session_->runner().vocabulary));
+  if (spec_.grammar) {
+    OPTIMA_ASSIGN(auto grammar, session_->model_impl().grammar(*spec_.grammar));
+    grammar_.emplace(std::move(grammar));
+  }
   return {};
 }
 
@@ -210,7 +214,14 @@ Status RequestImpl::take_row(const ScoredRow& row, std::span<float> logits) {
 }
 
 Status RequestImpl::sample(std::span<float> logits) {
-  if (sampler_->greedy_only()) {
+  sampling::StepLimits limits;
+  std::shared_ptr<const sampling::TokenMask> mask;
+  if (grammar_) {
+    OPTIMA_ASSIGN(mask, grammar_->mask());
+    limits.mask = mask.get();
+  }
+  if (spec_.logits_hook) limits.hook = &spec_.logits_hook;
+  if (sampler_->greedy_only() && limits.mask == nullptr && limits.hook == nullptr) {
     const int64_t token = session_->runner().runner->argmax(logits.data());
     if (token < 0) return Status(Code::internal, text("all ", logits.size(), " logits are NaN"));
     pick_ =
@@ -218,7 +229,7 @@ Status RequestImpl::sample(std::span<float> logits) {
     return {};
   }
   OPTIMA_ASSIGN(pick_, sampler_->sample(logits, session_->tokens_,
-                                        static_cast<int64_t>(result_.tokens.size())));
+                                        static_cast<int64_t>(result_.tokens.size()), limits));
   return {};
 }
 
@@ -235,6 +246,7 @@ void RequestImpl::advance(int64_t tokens, TimePoint now) {
 }
 
 std::optional<FinishReason> RequestImpl::finish_reason_of(int32_t token) const {
+  if (ended_by_grammar_) return FinishReason::stop;
   if (!spec_.ignore_eos) {
     const Result<const tokenizer::Tokenizer*> tokenizer = session_->model_impl().tokenizer();
     if (token < (*tokenizer)->size() && (*tokenizer)->ends_generation(token))
@@ -266,6 +278,9 @@ std::optional<FinishReason> RequestImpl::publish_token(TimePoint now) {
   event.logprob = pick.logprob;
   event.top = pick.top;
   event.index = static_cast<int64_t>(result_.tokens.size()) - 1;
+  // The token is one that the mask allowed. A text that nothing can follow is at its end.
+  if (grammar_ && (!grammar_->accept(pick.token).ok() || grammar_->is_finished()))
+    ended_by_grammar_ = true;
   std::optional<FinishReason> reason = finish_reason_of(pick.token);
   Result<tokenizer::Detokenizer::Piece> piece = detokenizer_->push(pick.token);
   if (piece.ok()) {  // Rows of the head beyond the tokenizer's vocabulary have no text.

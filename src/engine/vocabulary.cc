@@ -64,8 +64,7 @@ void append_ids(const json::Value& config, std::vector<int32_t>& ids) {
 
 Result<std::unique_ptr<tokenizer::Tokenizer>> load_hf_tokenizer(const model::ModelFile& file) {
   const std::optional<std::string_view> definition = file.document("tokenizer.json");
-  if (!definition)
-    return Status(Code::unsupported, "the folder holds no tokenizer.json");
+  if (!definition) return Status(Code::unsupported, "the folder holds no tokenizer.json");
   OPTIMA_ASSIGN(const json::Value config, parse_document(file, "tokenizer_config.json"));
   OPTIMA_ASSIGN(const json::Value generation, parse_document(file, "generation_config.json"));
   OPTIMA_ASSIGN(const json::Value model_config, parse_document(file, "config.json"));

@@ -23,10 +23,24 @@ inline constexpr int32_t kNoRope = -1;
 
 enum class FeedForwardKind : uint8_t { dense, experts };
 
+// What a layer's values are made of.
+enum class Values : uint8_t {
+  projection,       // attn_v
+  keys_projection,  // attn_k, before what is done to keys: there has to be a norm of the values
+};
+
+// What may differ between the layers of a model. HyperParameters::common fills in all of it.
 struct LayerConfig {
   int32_t window = 0;  // 0 = all positions
   int32_t rope = 0;    // index into ModelConfig::ropes, or kNoRope
   FeedForwardKind feed_forward = FeedForwardKind::dense;
+  int32_t kv_heads = 0;
+  int32_t head_dim = 0;
+  int32_t ffn = 0;
+  // The layer whose keys and values this one reads: itself, or an earlier one that owns some and
+  // has the same window, kv_heads and head_dim. A layer that shares stores none.
+  int32_t kv_owner = 0;
+  Values values = Values::projection;
 };
 
 // Mixture of experts, of the layers that have one; experts 0 = none does.
@@ -36,6 +50,7 @@ struct MoeConfig {
   int32_t ffn = 0;   // of one expert
   kernels::MoeScoring scoring = kernels::MoeScoring::softmax_then_top;
   kernels::MoeWeights weights = kernels::MoeWeights::normalised;
+  bool scaled = false;  // weights are multiplied by a factor of the expert's, ffn_down_exps.scale
 };
 
 struct ModelConfig {
@@ -45,9 +60,10 @@ struct ModelConfig {
   int32_t context_length = 0;
   int32_t hidden = 0;
   int32_t heads = 0;
-  int32_t kv_heads = 0;
-  int32_t head_dim = 0;
-  int32_t ffn = 0;
+  int32_t kv_heads = 0;         // where layers differ, the largest; as the next two
+  int32_t head_dim = 0;         // of q, k and v
+  int32_t ffn = 0;              // inner width of a dense feed-forward
+  int32_t per_layer_input = 0;  // width of the input that each layer has for itself; 0 = none
   NormKind norm = NormKind::rms;
   float norm_epsilon = 1e-5f;
   QkNorm qk_norm = QkNorm::none;

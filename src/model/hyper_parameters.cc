@@ -2,6 +2,7 @@
 // and keep products of sizes inside 64 bits.
 #include "model/hyper_parameters.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/text.h"
@@ -13,8 +14,17 @@ constexpr IntRange kSizes{1, 1 << 20};
 constexpr IntRange kLayers{1, 1024};
 constexpr IntRange kHeads{1, 4096};
 constexpr IntRange kContext{1, 1 << 28};
-constexpr IntRange kHeadDims{8, 256};
+constexpr IntRange kHeadDims{8, 512};
 constexpr IntRange kExperts{1, 1 << 14};
+
+Result<int32_t> in_range(std::string_view key, int64_t value, IntRange range) {
+  if (value < range.min || value > range.max)
+    return Status(
+        Code::format,
+        text("metadata key '", key, "' is ", value, ", allowed are ", range.min, " to ", range.max),
+        {value, -1, range.max});
+  return static_cast<int32_t>(value);
+}
 
 }  // namespace
 
@@ -26,18 +36,44 @@ HyperParameters::HyperParameters(const ModelFile& file) : file_(file) {
 Result<int32_t> HyperParameters::integer(std::string_view key, IntRange range) const {
   OPTIMA_ASSIGN(const std::optional<int64_t> value, file_.metadata().integer(full(key)));
   if (!value) return Status(Code::format, text("metadata key '", full(key), "' is missing"));
-  if (*value < range.min || *value > range.max)
-    return Status(Code::format,
-                  text("metadata key '", full(key), "' is ", *value, ", allowed are ", range.min,
-                       " to ", range.max),
-                  {*value, -1, range.max});
-  return static_cast<int32_t>(*value);
+  return in_range(full(key), *value, range);
 }
 
 Result<int32_t> HyperParameters::integer_or(std::string_view key, IntRange range,
                                             int32_t otherwise) const {
   if (file_.metadata().find(full(key)) == nullptr) return otherwise;
   return integer(key, range);
+}
+
+Result<std::vector<int32_t>> HyperParameters::by_layer(std::string_view key, IntRange range,
+                                                       size_t layers) const {
+  const MetadataValue* value = file_.metadata().find(full(key));
+  if (value == nullptr || !std::holds_alternative<MetadataValue::Ints>(value->value)) {
+    OPTIMA_ASSIGN(const int32_t number, integer(key, range));
+    return std::vector<int32_t>(layers, number);
+  }
+  const auto& list = std::get<MetadataValue::Ints>(value->value);
+  if (list.size() != layers)
+    return Status(Code::format, text("metadata key '", full(key), "' has ", list.size(),
+                                     " values for ", layers, " layers"));
+  std::vector<int32_t> out;
+  for (const int64_t item : list) {
+    OPTIMA_ASSIGN(const int32_t number, in_range(full(key), item, range));
+    out.push_back(number);
+  }
+  return out;
+}
+
+Result<int32_t> HyperParameters::head_dim(std::string_view suffix, int32_t otherwise) const {
+  OPTIMA_ASSIGN(const int32_t keys,
+                integer_or(text("attention.key_length", suffix), kHeadDims, otherwise));
+  OPTIMA_ASSIGN(const int32_t values,
+                integer_or(text("attention.value_length", suffix), kHeadDims, keys));
+  if (keys % 8 != 0 || keys < kHeadDims.min || keys > kHeadDims.max || values != keys)
+    return Status(Code::unsupported, text("head size ", keys, " (values ", values,
+                                          "): supported are equal sizes, multiples of 8 from ",
+                                          kHeadDims.min, " to ", kHeadDims.max));
+  return keys;
 }
 
 Result<double> HyperParameters::real(std::string_view key) const {
@@ -82,21 +118,7 @@ Result<ModelConfig> HyperParameters::common(NormKind norm) const {
   config.layers.resize(static_cast<size_t>(layers));
   OPTIMA_ASSIGN(config.context_length, integer("context_length", kContext));
   OPTIMA_ASSIGN(config.hidden, integer("embedding_length", kSizes));
-  OPTIMA_ASSIGN(config.ffn, integer("feed_forward_length", kSizes));
-  OPTIMA_ASSIGN(config.heads, integer("attention.head_count", kHeads));
-  OPTIMA_ASSIGN(config.kv_heads, integer_or("attention.head_count_kv", kHeads, config.heads));
-  if (config.heads % config.kv_heads != 0)
-    return Status(Code::format,
-                  text(config.heads, " heads are no multiple of ", config.kv_heads, " kv heads"));
-  OPTIMA_ASSIGN(config.head_dim,
-                integer_or("attention.key_length", kHeadDims, config.hidden / config.heads));
-  OPTIMA_ASSIGN(const int32_t value_dim,
-                integer_or("attention.value_length", kHeadDims, config.head_dim));
-  if (config.head_dim % 8 != 0 || config.head_dim < kHeadDims.min ||
-      config.head_dim > kHeadDims.max || value_dim != config.head_dim)
-    return Status(Code::unsupported, text("head size ", config.head_dim, " (values ", value_dim,
-                                          "): supported are equal sizes, multiples of 8 from ",
-                                          kHeadDims.min, " to ", kHeadDims.max));
+  OPTIMA_TRY(read_sizes(config));
   config.norm = norm;
   OPTIMA_ASSIGN(const double epsilon,
                 real(norm == NormKind::rms ? "attention.layer_norm_rms_epsilon"
@@ -110,6 +132,31 @@ Result<ModelConfig> HyperParameters::common(NormKind norm) const {
     return Status(Code::format, text("vocabulary of ", embedding->shape[1], " tokens"));
   config.vocabulary = static_cast<int32_t>(embedding->shape[1]);
   return config;
+}
+
+// Heads and feed-forward, of the model and of each layer.
+Status HyperParameters::read_sizes(ModelConfig& config) const {
+  const size_t layers = config.layers.size();
+  OPTIMA_ASSIGN(const auto ffn, by_layer("feed_forward_length", kSizes, layers));
+  config.ffn = *std::max_element(ffn.begin(), ffn.end());
+  OPTIMA_ASSIGN(config.heads, integer("attention.head_count", kHeads));
+  std::vector<int32_t> kv_heads(layers, config.heads);
+  if (file_.metadata().find(full("attention.head_count_kv")) != nullptr) {
+    OPTIMA_ASSIGN(kv_heads, by_layer("attention.head_count_kv", kHeads, layers));
+  }
+  config.kv_heads = *std::max_element(kv_heads.begin(), kv_heads.end());
+  OPTIMA_ASSIGN(config.head_dim, head_dim("", config.hidden / config.heads));
+  for (size_t i = 0; i < layers; ++i) {
+    if (config.heads % kv_heads[i] != 0)
+      return Status(Code::format,
+                    text(config.heads, " heads are no multiple of ", kv_heads[i], " kv heads"));
+    LayerConfig& layer = config.layers[i];
+    layer.kv_heads = kv_heads[i];
+    layer.head_dim = config.head_dim;
+    layer.ffn = ffn[i];
+    layer.kv_owner = static_cast<int32_t>(i);
+  }
+  return {};
 }
 
 Status HyperParameters::read_experts(ModelConfig& config) const {

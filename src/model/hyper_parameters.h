@@ -21,6 +21,11 @@ class HyperParameters {
 
   Result<int32_t> integer(std::string_view key, IntRange range) const;
   Result<int32_t> integer_or(std::string_view key, IntRange range, int32_t otherwise) const;
+  // A number for all layers, or a list with one for each.
+  Result<std::vector<int32_t>> by_layer(std::string_view key, IntRange range, size_t layers) const;
+  // attention.key_length<suffix> and attention.value_length<suffix>: equal, and a size that the
+  // kernels take.
+  Result<int32_t> head_dim(std::string_view suffix, int32_t otherwise) const;
   Result<double> real(std::string_view key) const;
   Result<double> real_or(std::string_view key, double otherwise) const;
   Result<bool> flag_or(std::string_view key, bool otherwise) const;
@@ -28,8 +33,8 @@ class HyperParameters {
   Result<const std::vector<uint8_t>*> flags(std::string_view key) const;  // null = absent
   Result<std::string> string_or(std::string_view key, std::string_view otherwise) const;
 
-  // The parameters that every decoder has: sizes, heads, epsilon, context; layers with window 0
-  // and rope 0; vocabulary from the embedding's rows.
+  // The parameters that every decoder has: sizes, heads, epsilon, context; layers with these
+  // sizes, window 0 and rope 0; vocabulary from the embedding's rows.
   Result<ModelConfig> common(NormKind norm = NormKind::rms) const;
   // attention.sliding_window for the layers that attention.sliding_window_pattern names: flags by
   // layer, or every n-th layer without; `otherwise` where the file says nothing (0 = all layers).
@@ -41,6 +46,7 @@ class HyperParameters {
   Status read_windows(int32_t pattern_otherwise, ModelConfig& config) const;
 
  private:
+  Status read_sizes(ModelConfig& config) const;
   std::string full(std::string_view key) const { return prefix_ + std::string(key); }
   const ModelFile& file_;
   std::string prefix_;

@@ -1,0 +1,71 @@
+// Quantises 16- and 32-bit matrices of an opened model; see ModelFile::quantise(). The new tensors
+// are in the allocator's memory; what they replace stays mapped and is not touched again.
+#include "kernels/quant/quantise.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "base/text.h"
+#include "model/model_file.h"
+
+namespace optima::model {
+namespace {
+
+bool ends_with(std::string_view text, std::string_view tail) {
+  return text.size() >= tail.size() && text.substr(text.size() - tail.size()) == tail;
+}
+
+// Matrices that products read, and the embedding; not the few small ones where an error would
+// decide (routers), nor tables that are added as they are (positions, biases of experts).
+bool is_quantised(const Tensor& tensor) {
+  constexpr int64_t kBlock = 32;
+  const bool plain = tensor.type == kernels::WeightType::f32 ||
+                     tensor.type == kernels::WeightType::f16 ||
+                     tensor.type == kernels::WeightType::bf16;
+  return plain && tensor.rank >= 2 && tensor.row_length() % kBlock == 0 &&
+         ends_with(tensor.name, ".weight") && !ends_with(tensor.name, "ffn_gate_inp.weight") &&
+         tensor.name != "position_embd.weight";
+}
+
+bool is_embedding_or_head(std::string_view name) {
+  return name == "token_embd.weight" || name == "output.weight" ||
+         name == "per_layer_token_embd.weight";
+}
+
+}  // namespace
+
+Status ModelFile::quantise(kernels::WeightType type, Allocator& allocator,
+                           const Progress& progress) {
+  const size_t count = parts_.tensors.size();
+  std::vector<float> row;
+  for (size_t i = 0; i < count; ++i) {
+    Tensor& tensor = parts_.tensors[i];
+    if (progress && !progress(static_cast<float>(i) / static_cast<float>(count)))
+      return Status(Code::cancelled,
+                    text("the progress callback cancelled the load of ", parts_.name));
+    if (!is_quantised(tensor)) continue;
+    const kernels::WeightType wanted =
+        is_embedding_or_head(tensor.name) ? kernels::WeightType::q8_0 : type;
+    const auto* from = kernels::find_weight_type(static_cast<int32_t>(tensor.type));
+    const auto* to = kernels::find_weight_type(static_cast<int32_t>(wanted));
+    const int64_t columns = tensor.row_length(), rows = tensor.rows();
+    const size_t from_bytes = kernels::row_bytes(*from, columns);
+    const size_t to_bytes = kernels::row_bytes(*to, columns);
+    OPTIMA_ASSIGN(Buffer memory,
+                  allocator.allocate(to_bytes * static_cast<size_t>(rows), "quantised weights"));
+    row.resize(static_cast<size_t>(columns));
+    for (int64_t r = 0; r < rows; ++r) {
+      kernels::dequant_row(tensor.type)(tensor.data + static_cast<size_t>(r) * from_bytes,
+                                        row.data(), columns);
+      kernels::quantise_row(wanted)(row.data(), memory.data() + static_cast<size_t>(r) * to_bytes,
+                                    columns);
+    }
+    tensor.type = wanted;
+    tensor.data = memory.data();
+    tensor.bytes = static_cast<int64_t>(to_bytes) * rows;
+    parts_.buffers.push_back(std::move(memory));
+  }
+  return {};
+}
+
+}  // namespace optima::model
