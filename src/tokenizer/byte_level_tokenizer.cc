@@ -3,6 +3,8 @@
 // small vocabularies lack bytes that their texts never had (SmolLM2: 0xF1 and some controls).
 #include "tokenizer/byte_level_tokenizer.h"
 
+#include <algorithm>
+
 #include "base/text.h"
 #include "tokenizer/normalize.h"
 
@@ -14,6 +16,45 @@ bool is_ascii(std::string_view input) {
     if (static_cast<uint8_t>(c) >= 0x80) return false;
   }
   return true;
+}
+
+// Bytes whose character in the byte alphabet is a number: the digits, and those of Latin-1 (powers
+// and fractions).
+bool looks_like_number(char c) {
+  const auto byte = static_cast<uint8_t>(c);
+  return (byte >= '0' && byte <= '9') || byte == 0xB2 || byte == 0xB3 || byte == 0xB9 ||
+         (byte >= 0xBC && byte <= 0xBE);
+}
+
+bool is_ascii_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+
+// Cuts the pieces where such bytes begin and end, and runs of digits after every third.
+std::vector<size_t> with_digit_bytes_apart(std::string_view input,
+                                           const std::vector<size_t>& ends) {
+  std::vector<size_t> finer;
+  size_t at = 0;
+  for (const size_t end : ends) {
+    while (at < end) {
+      const bool number = looks_like_number(input[at]);
+      size_t run = at + 1;
+      while (run < end && looks_like_number(input[run]) == number) ++run;
+      for (size_t i = at; number && i + 3 <= run;) {
+        const std::string_view three = input.substr(i, 3);
+        if (!std::all_of(three.begin(), three.end(), is_ascii_digit)) {
+          ++i;
+          continue;
+        }
+        if (i > at) finer.push_back(i);
+        finer.push_back(i + 3);
+        at = i += 3;
+      }
+      if (at < run) finer.push_back(run);
+      at = run;
+    }
+  }
+  return finer;
 }
 
 }  // namespace
@@ -48,7 +89,8 @@ Status ByteLevelTokenizer::encode_text(std::string_view input, std::vector<int32
     normalized = to_nfc(input);
     input = normalized;
   }
-  OPTIMA_ASSIGN(const std::vector<size_t> ends, pretokenizer_->split(input));
+  OPTIMA_ASSIGN(std::vector<size_t> ends, pretokenizer_->split(input));
+  if (family_->digit_bytes == DigitBytes::apart) ends = with_digit_bytes_apart(input, ends);
   MergeTable::Scratch scratch;
   std::string characters;
   size_t begin = 0;

@@ -30,6 +30,7 @@ constexpr std::array<StandIns, 7> kStandIns = {{
 constexpr char32_t kMongolianVowelSeparator =
     0x180E;  // a space to PCRE2, a format character since 6.3
 constexpr char32_t kFormatStandIn = 0x200B;
+constexpr char32_t kNewLatin = 0xA7CB, kLatinUpperStandIn = 0xA7C9, kLatinLowerStandIn = 0xA7CA;
 constexpr char32_t kNewIdeographs = 0x2B739, kIdeographStandIn = 0x20000;
 
 char32_t stand_in(char32_t value, uint8_t bytes) {
@@ -43,6 +44,11 @@ char32_t stand_in(char32_t value, uint8_t bytes) {
   if (value > addition.last) return value;
   // Patterns name this script (\p{Han}); what is new in these planes is ideographs.
   if (value >= kNewIdeographs) return kIdeographStandIn;
+  // Patterns with ranges of code points take these to be where the new letters are.
+  if (bytes == 3 && value >= kNewLatin) {
+    if (addition.character_class == CharacterClass::upper) return kLatinUpperStandIn;
+    if (addition.character_class == CharacterClass::lower) return kLatinLowerStandIn;
+  }
   const StandIns& pair = kStandIns[static_cast<size_t>(addition.character_class)];
   return bytes == 3 ? pair.three_bytes : pair.four_bytes;
 }

@@ -13,13 +13,18 @@ enum class Normalization : uint8_t { none, nfc };
 enum class WholeWord : uint8_t { merge, take };
 enum class BosDefault : uint8_t { omit, add };  // where the file does not say
 
+// Falcon tells digits from other characters after it has written bytes as characters of the byte
+// alphabet, where nine bytes look like numbers wherever they stand.
+enum class DigitBytes : uint8_t { with_others, apart };
+
 struct PretokenizerFamily {
   // Applied in order, each to the pieces that the former ones left; empty = none. A match is a
   // piece, and so is what lies between two matches.
-  std::array<std::string_view, 4> patterns;
+  std::array<std::string_view, 6> patterns;
   Normalization normalization = Normalization::none;
   WholeWord whole_word = WholeWord::merge;
   BosDefault bos_default = BosDefault::omit;
+  DigitBytes digit_bytes = DigitBytes::with_others;
 };
 
 // Null for a name that is not known. The empty name is "default".

@@ -6,7 +6,9 @@
 
 #include "base/text.h"
 #include "tokenizer/byte_level_tokenizer.h"
+#include "tokenizer/hf/gguf_pipelines.h"
 #include "tokenizer/sentencepiece_tokenizer.h"
+#include "tokenizer/unigram_tokenizer.h"
 
 namespace optima::tokenizer {
 namespace {
@@ -16,8 +18,9 @@ struct ModelRow {
   Result<std::unique_ptr<Tokenizer>> (*create)(const VocabularySpec& spec);
 };
 constexpr ModelRow kModels[] = {
-    {"gpt2", ByteLevelTokenizer::create},
-    {"llama", SentencePieceTokenizer::create},
+    {"gpt2", ByteLevelTokenizer::create}, {"llama", SentencePieceTokenizer::create},
+    {"t5", UnigramTokenizer::create},     {"bert", hf::create_gguf_bert},
+    {"gemma4", hf::create_gguf_gemma4},
 };
 
 }  // namespace
@@ -32,8 +35,8 @@ Result<std::unique_ptr<Tokenizer>> Tokenizer::create(const VocabularySpec& spec)
   for (const ModelRow& row : kModels) {
     if (row.name == spec.model) return row.create(spec);
   }
-  return Status(Code::unsupported,
-                text("tokenizer model '", spec.model, "' is not known; known are gpt2, llama"));
+  return Status(Code::unsupported, text("tokenizer model '", spec.model,
+                                        "' is not known; known are gpt2, llama, t5, bert, gemma4"));
 }
 
 }  // namespace optima::tokenizer

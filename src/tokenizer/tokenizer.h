@@ -24,8 +24,10 @@ enum class TokenKind : uint8_t {  // GGUF's tokenizer.ggml.token_type
 // What a model file says about its vocabulary, as plain data. Views must outlive create() only:
 // the tokenizer copies what it keeps.
 struct VocabularySpec {
-  std::string_view model;  // tokenizer.ggml.model: "gpt2" (byte-level BPE), "llama" (SentencePiece)
-  std::string_view pre;    // tokenizer.ggml.pre: "smollm", "llama-bpe", ...; may be empty
+  // tokenizer.ggml.model: "gpt2" (byte-level BPE), "llama" (SentencePiece BPE), "t5" (Unigram),
+  // "bert" (WordPiece), "gemma4" (BPE with byte tokens)
+  std::string_view model;
+  std::string_view pre;  // tokenizer.ggml.pre: "smollm", "llama-bpe", ...; may be empty
   std::span<const std::string_view> tokens;
   std::span<const double> scores;  // may be empty (byte-level BPE)
   std::span<const int64_t> kinds;  // TokenKind values; may be empty = all normal
@@ -35,6 +37,9 @@ struct VocabularySpec {
   // where the pre-tokeniser's family adds it).
   int add_bos = -1, add_eos = -1, add_space_prefix = -1;
   bool remove_extra_whitespaces = false;
+  std::string_view charsmap = {};  // tokenizer.ggml.precompiled_charsmap; empty = none
+  // tokenizer.ggml.normalizer.lowercase and .strip_accents ("bert"); -1 = the file does not say.
+  int lowercase = -1, strip_accents = -1;
 };
 
 enum class Special : uint8_t { omit, add };  // BOS/EOS by the file's rule

@@ -98,7 +98,12 @@ def run_helper(helper, vocabulary_path, cases):
     done = subprocess.run(
         [helper, vocabulary_path], input=request, stdout=subprocess.PIPE, check=True
     )
-    data, at, answers = done.stdout, 0, []
+    return read_answers(done.stdout, len(cases))
+
+
+def read_answers(data, count):
+    """The lists of ids that tokenize_stdin writes."""
+    at, answers = 0, []
 
     def read():
         nonlocal at
@@ -111,7 +116,7 @@ def run_helper(helper, vocabulary_path, cases):
             if byte < 0x80:
                 return value
 
-    for _ in cases:
+    for _ in range(count):
         answers.append([read() for _ in range(read())])
     assert at == len(data)
     return answers

@@ -56,7 +56,9 @@ INSTANTIATE_TEST_SUITE_P(Vocabularies, Golden,
                          testing::Values("gpt-2", "default", "smollm", "command-r", "llama-bpe",
                                          "qwen2", "qwen35", "tekken", "gpt-4o", "sentencepiece",
                                          "sentencepiece-collapse", "sentencepiece-unknown",
-                                         "gemma-like", "smollm2"),
+                                         "gemma-like", "smollm2", "falcon", "mpt", "olmo",
+                                         "chatglm-bpe", "deepseek-llm", "deepseek-coder",
+                                         "deepseek-v3", "bert-bge", "gemma4"),
                          test_name);
 
 }  // namespace

@@ -1,12 +1,14 @@
-// tokenize_stdin VOCABULARY: reads cases (flags, text) on stdin, writes the ids of each on stdout,
-// both in the encoding of vocabulary_file.h. VOCABULARY is such a file or a tokenizer.json. With
-// flag 4 the ids are followed by the bytes that they decode to. Driven by the scripts of
-// tests/long.
+// tokenize_stdin VOCABULARY [KIND]: reads cases (flags, text) on stdin, writes the ids of each on
+// stdout, both in the encoding of vocabulary_file.h. Without KIND the file is such a vocabulary or
+// a tokenizer.json. With flag 4 the ids are followed by the bytes that they decode to. Driven by
+// the scripts of tests/long.
 #include <cstdio>
 #include <iostream>
 #include <iterator>
 
 #include "tests/tokenizer/vocabulary_file.h"
+#include "tokenizer/hf/sentencepiece_model.h"
+#include "tokenizer/hf/tiktoken.h"
 #include "tokenizer/hf/tokenizer_json.h"
 
 namespace {
@@ -21,9 +23,15 @@ int fail(const std::string& message) {
   return 1;
 }
 
-optima::Result<std::unique_ptr<optima::tokenizer::Tokenizer>> load(const std::string& bytes) {
+// `kind`: vocabulary (a file as vocabulary_file.h has it), json (tokenizer.json), sentencepiece,
+// tekken, or a family of tiktoken files.
+optima::Result<std::unique_ptr<optima::tokenizer::Tokenizer>> load(std::string_view kind,
+                                                                   const std::string& bytes) {
   using namespace optima::tokenizer;
-  if (bytes.starts_with('{')) return load_tokenizer_json(bytes, {});
+  if (kind == "json") return load_tokenizer_json(bytes, {});
+  if (kind == "sentencepiece") return load_sentencepiece_model(bytes, {});
+  if (kind == "tekken") return load_tekken(bytes);
+  if (kind != "vocabulary") return load_tiktoken(bytes, kind);
   FileReader reader(bytes);
   VocabularyFile file;
   if (!file.read(reader)) return optima::Status(optima::Code::format, "the vocabulary is damaged");
@@ -34,10 +42,13 @@ optima::Result<std::unique_ptr<optima::tokenizer::Tokenizer>> load(const std::st
 
 int main(int argc, char** argv) {
   using namespace optima::tokenizer;
-  if (argc != 2) return fail("usage: tokenize_stdin VOCABULARY < CASES");
+  if (argc < 2 || argc > 3) return fail("usage: tokenize_stdin VOCABULARY [KIND] < CASES");
   const std::optional<std::string> bytes = read_file(argv[1]);
   if (!bytes) return fail("cannot read the vocabulary");
-  auto tokenizer = load(*bytes);
+  auto tokenizer = load(argc == 3                 ? argv[2]
+                        : bytes->starts_with('{') ? "json"
+                                                  : "vocabulary",
+                        *bytes);
   if (!tokenizer) return fail(tokenizer.status().message());
 
   const std::string input(std::istreambuf_iterator<char>(std::cin), {});

@@ -14,6 +14,7 @@ namespace {
 class Bpe final : public Model {
  public:
   static Result<std::unique_ptr<Model>> create(const Component& component);
+  static Result<std::unique_ptr<Model>> create(const BpeParts& parts);
 
   Status encode(std::string_view piece, ModelScratch& scratch,
                 std::vector<int32_t>& ids) const override {
@@ -66,6 +67,7 @@ class Bpe final : public Model {
 
   using Model::Model;
   Status read_merges(const Component& component);
+  void find_first_characters();
 
   MergeTable merges_;
   std::string prefix_, suffix_, unknown_name_;
@@ -125,18 +127,38 @@ Result<std::unique_ptr<Model>> Bpe::create(const Component& component) {
   made->whole_words_ = ignore_merges != 0 ? WholeWords::take : WholeWords::merge;
   if (fall_back != 0) made->find_byte_tokens();
   made->unknown_ = made->vocabulary_.find(made->unknown_name_);
-  made->table_.resize(kTableSize);
-  std::string character;
-  for (char32_t value = 0; value < kTableSize; ++value) {
-    character.clear();
-    append_utf8(value, character);
-    made->table_[value] = made->vocabulary_.find(character);
-  }
+  made->find_first_characters();
   OPTIMA_TRY(made->read_merges(component));
   return std::unique_ptr<Model>(std::move(made));
 }
 
+void Bpe::find_first_characters() {
+  table_.resize(kTableSize);
+  std::string character;
+  for (char32_t value = 0; value < kTableSize; ++value) {
+    character.clear();
+    append_utf8(value, character);
+    table_[value] = vocabulary_.find(character);
+  }
+}
+
+Result<std::unique_ptr<Model>> Bpe::create(const BpeParts& parts) {
+  const auto count = static_cast<int32_t>(parts.tokens.size());
+  std::unique_ptr<Bpe> made(new Bpe(Vocabulary(parts.tokens), count));
+  made->unknown_name_ = parts.unknown;
+  made->unknown_ = made->vocabulary_.find(parts.unknown);
+  made->unknowns_ = Unknowns::fused;
+  made->find_byte_tokens();
+  made->find_first_characters();
+  OPTIMA_ASSIGN(made->merges_, MergeTable::create(parts.merges, 0, made->vocabulary_));
+  return std::unique_ptr<Model>(std::move(made));
+}
+
 }  // namespace
+
+Result<std::unique_ptr<Model>> create_byte_fallback_bpe(const BpeParts& parts) {
+  return Bpe::create(parts);
+}
 
 Result<std::unique_ptr<Model>> create_bpe(const Component& component) {
   return Bpe::create(component);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -77,5 +78,15 @@ struct VocabularyEntries {
 };
 Result<VocabularyEntries> read_vocabulary(const Component& component);
 Vocabulary make_vocabulary(const VocabularyEntries& entries);
+
+// The same models from what other files say.
+struct BpeParts {
+  std::span<const std::string_view> tokens;  // by id
+  std::span<const MergeTable::Pair> merges;
+  std::string_view unknown;  // fused; empty = none
+};
+Result<std::unique_ptr<Model>> create_byte_fallback_bpe(const BpeParts& parts);
+Result<std::unique_ptr<Model>> create_word_piece(std::span<const std::string_view> tokens,
+                                                 std::string_view unknown);
 
 }  // namespace optima::tokenizer::hf

@@ -316,7 +316,7 @@ Made Normalizer::create(const Component& component, int nesting) {
       {"BertNormalizer", create_bert},
       {"Nmt", create_nmt},
       {"ByteLevel", create_byte_level},
-      {"Precompiled", static_cast<Made (*)(const Component&)>(create_precompiled)},
+      {"Precompiled", create_precompiled},
   };
   OPTIMA_ASSIGN(const std::string_view type, component.type());
   if (type == "Sequence") return Sequence::create(component, nesting);

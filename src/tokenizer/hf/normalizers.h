@@ -28,8 +28,5 @@ std::unique_ptr<Normalizer> create_nfc();
 
 // SentencePiece's rules as a file has them (base64), in precompiled.cc.
 Result<std::unique_ptr<Normalizer>> create_precompiled(const Component& component);
-// The same from the bytes of a tokenizer.model; `place` for messages.
-Result<std::unique_ptr<Normalizer>> create_precompiled(std::string charsmap,
-                                                       std::string_view place);
 
 }  // namespace optima::tokenizer::hf

@@ -1,10 +1,12 @@
-// SentencePiece's normalisation rules: a double-array trie from texts to places in a block of
-// replacements. The tokenizers library asks it in its own way, and that way is kept: a grapheme
-// cluster of less than six bytes is looked up as a whole and replaced as a whole by what its
-// shortest known prefix becomes; only what is not found so is looked up character by character.
+// SentencePiece's normalisation rules. The tokenizers library asks it in its own way, and that way
+// is kept: a grapheme cluster of less than six bytes is looked up as a whole and replaced as a
+// whole by what its shortest known prefix becomes; only what is not found so is looked up character
+// by character.
 #include <utf8proc.h>
 
-#include "base/text.h"
+#include <optional>
+
+#include "tokenizer/charsmap.h"
 #include "tokenizer/hf/base64.h"
 #include "tokenizer/hf/normalizers.h"
 #include "tokenizer/hf/unicode.h"
@@ -16,7 +18,7 @@ constexpr size_t kClusterBytesMax = 5;
 
 class Precompiled final : public Normalizer {
  public:
-  static Result<std::unique_ptr<Normalizer>> create(std::string charsmap, std::string_view place);
+  explicit Precompiled(Charsmap charsmap) : charsmap_(std::move(charsmap)) {}
 
   Status apply(NormalizedText& text) const override {
     const std::string& in = text.bytes;
@@ -65,65 +67,23 @@ class Precompiled final : public Normalizer {
     });
   }
 
-  // The replacement of the shortest prefix that has one. A unit of the double array holds the
-  // label in its low byte, whether a value follows in bit 8, and the offset to the children above.
   std::optional<std::string_view> find(std::string_view key) const {
-    const auto offset_of = [](uint32_t unit) { return (unit >> 10) << ((unit & 0x200) >> 6); };
-    size_t node = offset_of(units_[0]);
-    for (const char c : key) {
-      const auto byte = static_cast<uint8_t>(c);
-      if (byte == 0) return std::nullopt;
-      node ^= byte;
-      if (node >= units_.size()) return std::nullopt;
-      const uint32_t unit = units_[node];
-      if ((unit & 0x800000FF) != byte) return std::nullopt;
-      node ^= offset_of(unit);
-      if ((unit & 0x100) == 0) continue;
-      if (node >= units_.size()) return std::nullopt;
-      const size_t at = units_[node] & 0x7FFFFFFF;
-      if (at >= replacements_.size()) return std::nullopt;
-      const std::string_view rest = std::string_view(replacements_).substr(at);
-      return rest.substr(0, rest.find('\0'));
-    }
-    return std::nullopt;
+    const std::optional<Charsmap::Rule> rule = charsmap_.shortest(key);
+    return rule ? std::optional<std::string_view>(rule->replacement) : std::nullopt;
   }
 
-  std::vector<uint32_t> units_;
-  std::string replacements_;
+  Charsmap charsmap_;
 };
-
-uint32_t little_endian(std::string_view bytes, size_t at) {
-  uint32_t value = 0;
-  for (size_t i = 4; i-- > 0;) value = value << 8 | static_cast<uint8_t>(bytes[at + i]);
-  return value;
-}
-
-Result<std::unique_ptr<Normalizer>> Precompiled::create(std::string charsmap,
-                                                        std::string_view place) {
-  const size_t bytes = charsmap.size() < 4 ? 0 : little_endian(charsmap, 0);
-  if (bytes < 4 || bytes % 4 != 0 || bytes > charsmap.size() - 4) {
-    return Status(Code::format, text(place, ": a trie of ", bytes, " bytes in ", charsmap.size()),
-                  {.wanted = static_cast<int64_t>(bytes),
-                   .available = static_cast<int64_t>(charsmap.size())});
-  }
-  auto made = std::make_unique<Precompiled>();
-  for (size_t at = 4; at < 4 + bytes; at += 4) made->units_.push_back(little_endian(charsmap, at));
-  made->replacements_ = charsmap.substr(4 + bytes);
-  return std::unique_ptr<Normalizer>(std::move(made));
-}
 
 }  // namespace
 
-Result<std::unique_ptr<Normalizer>> create_precompiled(std::string charsmap,
-                                                       std::string_view place) {
-  return Precompiled::create(std::move(charsmap), place);
-}
-
 Result<std::unique_ptr<Normalizer>> create_precompiled(const Component& component) {
   OPTIMA_ASSIGN(const std::string_view encoded, component.string("precompiled_charsmap"));
-  std::optional<std::string> charsmap = decode_base64(encoded);
-  if (!charsmap) return component.wrong("precompiled_charsmap", "base64");
-  return Precompiled::create(std::move(*charsmap), "tokenizer.json: " + component.place());
+  const std::optional<std::string> bytes = decode_base64(encoded);
+  if (!bytes) return component.wrong("precompiled_charsmap", "base64");
+  OPTIMA_ASSIGN(Charsmap charsmap,
+                Charsmap::create(*bytes, "tokenizer.json: " + component.place()));
+  return std::unique_ptr<Normalizer>(std::make_unique<Precompiled>(std::move(charsmap)));
 }
 
 }  // namespace optima::tokenizer::hf

@@ -22,9 +22,10 @@ namespace optima::tokenizer {
 struct HfTokenizerConfig {
   // tokenizer_config.json "bos_token" and "eos_token" (text, or "content" of an object); empty =
   // none. A text that is no token of the vocabulary is an error.
-  std::string_view bos_token, eos_token;
-  int32_t bos = -1, eos = -1;        // ids where they are known instead; they win over the texts
-  std::span<const int32_t> end_ids;  // further tokens that end an answer (generation_config.json)
+  std::string_view bos_token = {}, eos_token = {};
+  int32_t bos = -1, eos = -1;  // ids where they are known instead; they win over the texts
+  std::span<const int32_t> end_ids =
+      {};  // further tokens that end an answer (generation_config.json)
   // "add_bos_token" and "add_eos_token": 1 = add where the post-processor does not, 0 = take away
   // where it does, -1 = as the post-processor has it.
   int add_bos = -1, add_eos = -1;

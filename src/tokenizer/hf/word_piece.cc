@@ -12,6 +12,14 @@ namespace {
 class WordPiece final : public Model {
  public:
   static Result<std::unique_ptr<Model>> create(const Component& component);
+  static std::unique_ptr<Model> create(std::span<const std::string_view> tokens,
+                                       std::string_view unknown) {
+    std::unique_ptr<WordPiece> made(
+        new WordPiece(Vocabulary(tokens), static_cast<int32_t>(tokens.size())));
+    made->prefix_ = "##";
+    made->unknown_ = made->vocabulary_.find(unknown);
+    return made;
+  }
 
   Status encode(std::string_view piece, ModelScratch& scratch,
                 std::vector<int32_t>& ids) const override {
@@ -70,6 +78,11 @@ Result<std::unique_ptr<Model>> WordPiece::create(const Component& component) {
 }
 
 }  // namespace
+
+Result<std::unique_ptr<Model>> create_word_piece(std::span<const std::string_view> tokens,
+                                                 std::string_view unknown) {
+  return WordPiece::create(tokens, unknown);
+}
 
 Result<std::unique_ptr<Model>> create_word_piece(const Component& component) {
   return WordPiece::create(component);

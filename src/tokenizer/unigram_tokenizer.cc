@@ -1,0 +1,100 @@
+// The segmentation of the highest sum of scores (Viterbi). Sums are kept in single precision as
+// sentencepiece keeps them: of two segmentations that are nearly equal the rounding decides.
+#include "tokenizer/unigram_tokenizer.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "base/text.h"
+#include "tokenizer/utf8.h"
+
+namespace optima::tokenizer {
+namespace {
+
+constexpr float kUnknownPenalty = 10;    // below the worst score
+constexpr size_t kTokenBytesMax = 4096;  // bounds the work at one position
+
+}  // namespace
+
+struct UnigramTokenizer::Node {
+  float score = 0;
+  int32_t begin = -1;  // where the piece that ends here begins; -1 = none does
+  int32_t id = -1;     // -1 = unknown
+};
+
+Result<std::unique_ptr<Tokenizer>> UnigramTokenizer::create(const VocabularySpec& file) {
+  const VocabularySpec spec = with_named_tokens(file);
+  std::unique_ptr<UnigramTokenizer> made(new UnigramTokenizer(spec));
+  OPTIMA_TRY(made->read_spec(spec, BosDefault::omit));
+  OPTIMA_TRY(made->read_pieces(spec));
+  float score_min = std::numeric_limits<float>::max();
+  made->score_max_ = std::numeric_limits<float>::lowest();
+  std::vector<std::string_view> pieces(spec.tokens.size());
+  for (int32_t id = 0; id < made->size(); ++id) {
+    const auto index = static_cast<size_t>(id);
+    if (made->kind(id) == TokenKind::normal) {
+      score_min = std::min(score_min, static_cast<float>(made->scores_[index]));
+      made->score_max_ = std::max(made->score_max_, static_cast<float>(made->scores_[index]));
+    }
+    if (!made->has_piece(id) || made->kind(id) == TokenKind::unused) continue;
+    pieces[index] = spec.tokens[index];
+    if (pieces[index].size() > kTokenBytesMax) {
+      return Status(Code::unsupported, text("vocabulary: token ", id, " has ", pieces[index].size(),
+                                            " bytes; at most ", kTokenBytesMax));
+    }
+  }
+  made->unknown_score_ = score_min - kUnknownPenalty;
+  made->trie_ = hf::TokenTrie(Vocabulary(pieces));
+  return std::unique_ptr<Tokenizer>(std::move(made));
+}
+
+double UnigramTokenizer::score_with(float score, int32_t id, size_t bytes) const {
+  if (kind(id) == TokenKind::user_defined) {
+    return static_cast<double>(static_cast<float>(bytes) * score_max_) - 0.1 +
+           static_cast<double>(score);
+  }
+  return static_cast<double>(static_cast<float>(scores_[static_cast<size_t>(id)])) +
+         static_cast<double>(score);
+}
+
+Status UnigramTokenizer::encode_text(std::string_view input, std::vector<int32_t>& ids) const {
+  const std::string normalized = normalize(input);
+  const std::string_view rest = normalized;
+  std::vector<Node> nodes(rest.size() + 1);
+  const auto offer = [&](size_t begin, size_t end, double score, int32_t id) {
+    Node& node = nodes[end];
+    if (node.begin >= 0 && !(score > static_cast<double>(node.score))) return;
+    node = {static_cast<float>(score), static_cast<int32_t>(begin), id};
+  };
+  for (size_t begin = 0; begin < rest.size();) {
+    const Utf8Step step = utf8_step(rest, begin);
+    const size_t bytes = step.state == Utf8State::valid ? step.bytes : 1;
+    const float here = nodes[begin].score;
+    bool has_character = false;
+    trie_.for_each_prefix(rest.substr(begin), [&](size_t length, int32_t id) {
+      offer(begin, begin + length, score_with(here, id, length), id);
+      has_character = has_character || length == bytes;
+    });
+    if (!has_character) {
+      offer(begin, begin + bytes, static_cast<double>(unknown_score_ + here), -1);
+    }
+    begin += bytes;
+  }
+  std::vector<size_t> ends;  // from the last piece to the first
+  for (size_t end = rest.size(); end > 0; end = static_cast<size_t>(nodes[end].begin)) {
+    ends.push_back(end);
+  }
+  const size_t first = ids.size();
+  for (size_t i = ends.size(); i-- > 0;) {
+    const Node& node = nodes[ends[i]];
+    const auto begin = static_cast<size_t>(node.begin);
+    if (node.id >= 0) {
+      ids.push_back(node.id);
+    } else {
+      append_bytes_or_unknown(rest.substr(begin, ends[i] - begin), first, ids);
+    }
+  }
+  return Status();
+}
+
+}  // namespace optima::tokenizer
