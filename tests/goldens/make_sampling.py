@@ -7,8 +7,8 @@ chain     what may be drawn and with what probability, by the logits processors 
           src/sampling/sampler.cc; bias, presence and frequency penalty by OpenAI's formula in
           numpy. In float64. Cases that a relative change of 1e-5 in p would decide otherwise are
           left out: rounding would make them a coin toss.
-newer     XTC, top-n-sigma, mirostat 2, DRY and dynamic temperature in numpy, each from the definition
-          in its paper or announcement (named in src/sampling), without a view to speed.
+newer     XTC, top-n-sigma, mirostat 2, DRY and dynamic temperature in numpy, each from the
+          definition in its paper or announcement (named in src/sampling), without a view to speed.
 philox    Philox 4x32-10 by a second implementation on Python's integers, after Salmon et al. 2011.
 logprobs  log-softmax by numpy in float64.
 

@@ -4,9 +4,9 @@
   schema_walks.py --helper build/dev/bin/grammar_stdin --gguf MODEL.gguf [--schemas 10000]
                   [--walks 2] [--instances 0] [--seed 0]
 
-Walks: under every schema texts are written by choosing tokens of the model's vocabulary at random
-among those that the mask allows, with a preference for what ends a text. Every text that ends must
-be valid under the schema, by `jsonschema` with its format checks; those that are not at an end after
+Walks: under every schema texts are written by choosing tokens of the model's vocabulary at
+random among those that the mask allows, after 75 tokens those that lead to an end. Every text must then be
+valid under the schema, by `jsonschema` with its format checks; those that are not at an end after
 600 tokens are counted.
 
 Instances: `hypothesis-jsonschema`, which knows nothing of the grammar, makes values that are valid

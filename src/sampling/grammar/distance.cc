@@ -73,10 +73,14 @@ int64_t Distances::of_edge(const Program& program, const Edge& edge) const {
 }
 
 Distances::Distances(const Program& program) : of_(program.states.size(), kUnlimited) {
-  std::vector<std::vector<StateId>> dependents(of_.size());
+  struct Dependent {
+    StateId state;
+    const Edge* edge;
+  };
+  std::vector<std::vector<Dependent>> dependents(of_.size());
   for (size_t i = 0; i < of_.size(); ++i) {
-    const auto from = static_cast<StateId>(i);
     for (const Edge& edge : program.states[i].edges) {
+      const Dependent from{static_cast<StateId>(i), &edge};
       dependents[edge.target].push_back(from);
       if (edge.kind == EdgeKind::call) dependents[edge.index].push_back(from);
       if (edge.kind == EdgeKind::repeat)
@@ -101,8 +105,8 @@ Distances::Distances(const Program& program) : of_(program.states.size(), kUnlim
     const auto [distance, state] = open.top();
     open.pop();
     if (distance > of_[state]) continue;
-    for (const StateId from : dependents[state])
-      for (const Edge& edge : program.states[from].edges) improve(from, of_edge(program, edge));
+    for (const Dependent& from : dependents[state])
+      improve(from.state, of_edge(program, *from.edge));
   }
 }
 

@@ -18,7 +18,6 @@ namespace {
 
 constexpr int64_t kMany = 24;
 constexpr size_t kRepeatsOnTop = 4;
-constexpr int64_t kMemoryFactor = 8;  // how far one mask may go beyond the limit of the cache
 
 int64_t cut(int64_t count, int64_t& exact_up_to) {
   if (count == kUnlimited || count < kMany) return count;
@@ -104,6 +103,7 @@ Result<std::shared_ptr<const TokenMask>> Masks::of(SetId set) {
   if (known != masks_.end()) return known->second;
   auto mask = std::make_shared<TokenMask>(empty_mask());
   int64_t exact_up_to = kUnlimited;
+  stacks_.set_budget(limits_.mask_work);
   const std::span<const Entry> span = stacks_.entries(set);
   for (const Entry& entry : std::vector<Entry>(span.begin(), span.end())) {
     if (entry.frame == stacks_.bottom()) {
@@ -111,19 +111,17 @@ Result<std::shared_ptr<const TokenMask>> Masks::of(SetId set) {
       continue;
     }
     add_entry(entry, *mask, exact_up_to);
-    if (stacks_.memory_bytes() > kMemoryFactor * limits_.cache_bytes)
-      return Status(Code::unsupported,
-                    text("a mask of the grammar needs more than ",
-                         kMemoryFactor * limits_.cache_bytes, " bytes"),
-                    {stacks_.memory_bytes(), -1, kMemoryFactor * limits_.cache_bytes});
+    if (!stacks_.status().ok()) break;
   }
   for (const int32_t token : tokens_.by_length()) {
     if (static_cast<int64_t>(tokens_.bytes(token).size()) <= exact_up_to) break;
+    if (!stacks_.status().ok()) break;
     if (reads(set, token))
       mask->allow(token);
     else
       mask->forbid(token);
   }
+  stacks_.set_budget(kUnlimited);
   if (!stacks_.status().ok()) {
     Status status = stacks_.status();
     stacks_.clear_status();

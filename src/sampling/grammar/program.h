@@ -17,12 +17,14 @@ namespace optima::sampling::grammar {
 
 // What a grammar may cost. Reaching one is an error with the numbers, never a silent cut.
 struct Limits {
-  int64_t text_bytes = 4 << 20;    // of the schema, grammar or expression
-  int64_t states = 1 << 18;        // of the compiled network
-  int64_t nesting = 1000;          // of groups in the text of a grammar or an expression
-  int64_t depth = 1 << 16;         // of the stack while text is read: nested calls
-  int64_t work = 1 << 16;          // stacks looked at for one byte
-  int64_t cache_bytes = 64 << 20;  // stacks, transitions and masks kept; more starts afresh
+  int64_t text_bytes = 4 << 20;      // of the schema, grammar or expression
+  int64_t states = 1 << 18;          // of the compiled network
+  int64_t nesting = 1000;            // of groups in the text of a grammar or an expression
+  int64_t depth = 1 << 16;           // of the stack while text is read: nested calls
+  int64_t work = 1 << 16;            // stacks looked at for one byte
+  int64_t mask_work = 1 << 24;       // for one mask
+  int64_t cache_bytes = 64 << 20;    // stacks, transitions and masks kept; more starts afresh
+  int64_t memory_bytes = 512 << 20;  // of the same within one call
 };
 
 using StateId = uint32_t;

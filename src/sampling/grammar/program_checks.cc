@@ -30,11 +30,18 @@ void for_each_need(const Program& program, const Edge& edge, const Visit& visit)
 template <typename Holds>
 Marks least_fixed_point(const Program& program, const Holds& holds) {
   const size_t count = program.states.size();
-  std::vector<std::vector<StateId>> dependents(count);
-  for (size_t i = 0; i < count; ++i)
-    for (const Edge& edge : program.states[i].edges)
-      for_each_need(program, edge,
-                    [&](StateId need) { dependents[need].push_back(static_cast<StateId>(i)); });
+  struct Dependent {
+    StateId state;
+    uint32_t edge;
+  };
+  std::vector<std::vector<Dependent>> dependents(count);
+  for (size_t i = 0; i < count; ++i) {
+    uint32_t number = 0;
+    for (const Edge& edge : program.states[i].edges) {
+      const Dependent dependent{static_cast<StateId>(i), number++};
+      for_each_need(program, edge, [&](StateId need) { dependents[need].push_back(dependent); });
+    }
+  }
   Marks marks(count);
   std::vector<StateId> changed;
   const auto mark = [&](StateId id) {
@@ -46,12 +53,10 @@ Marks least_fixed_point(const Program& program, const Holds& holds) {
   while (!changed.empty()) {
     const StateId id = changed.back();
     changed.pop_back();
-    for (const StateId dependent : dependents[id]) {
-      if (marks[dependent]) continue;
-      const std::vector<Edge>& edges = program.states[dependent].edges;
-      if (std::any_of(edges.begin(), edges.end(),
-                      [&](const Edge& edge) { return holds(edge, marks); }))
-        mark(dependent);
+    for (const Dependent& dependent : dependents[id]) {
+      if (marks[dependent.state]) continue;
+      if (holds(program.states[dependent.state].edges[dependent.edge], marks))
+        mark(dependent.state);
     }
   }
   return marks;

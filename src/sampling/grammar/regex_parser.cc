@@ -9,6 +9,7 @@ namespace optima::sampling::grammar {
 namespace {
 
 constexpr int64_t kCountMax = 1'000'000'000'000;
+constexpr int64_t kAtomsMax = 20'000;
 
 CodePointSet digits() {
   return CodePointSet({{'0', '9'}});
@@ -152,6 +153,10 @@ class Parser {
   }
 
   Result<RegexNode> atom() {
+    if (++atoms_ > kAtomsMax)
+      return Status(Code::unsupported,
+                    text("pattern, byte ", at_, ": more than ", kAtomsMax, " parts"),
+                    {atoms_, -1, kAtomsMax});
     RegexNode node;
     switch (pattern_[at_]) {
       case '^':
@@ -348,7 +353,7 @@ class Parser {
   const std::string_view pattern_;
   const int64_t nesting_max_;
   size_t at_ = 0;
-  int64_t nesting_ = 0;
+  int64_t nesting_ = 0, atoms_ = 0;
 };
 
 }  // namespace

@@ -12,6 +12,7 @@
 namespace optima::sampling::grammar {
 namespace {
 
+constexpr int64_t kSchemasMax = 2'000'000;
 constexpr int kDepthMax = 100;  // of $ref and allOf inside each other, for one value
 
 Status wrong(const std::string& place, std::string_view what) {
@@ -120,6 +121,11 @@ Status SchemaReader::add(const SchemaRef& ref, Flat& flat, int depth) {
     if (!*always) flat.impossible = flat.constrained = true;
     return {};
   }
+  if (++added_ > kSchemasMax)
+    return Status(Code::unsupported,
+                  text("schema, ", ref.place, ": more than ", kSchemasMax,
+                       " schemas to look at, references followed"),
+                  {added_, -1, kSchemasMax});
   const json::Object* object = ref.schema->object();
   if (object == nullptr) return wrong(ref.place, "a schema is an object, true or false");
   for (const json::Member& member : *object)

@@ -119,6 +119,7 @@ class SchemaReader {
 
   const json::Value& root_;
   const Limits limits_;
+  int64_t added_ = 0;
   std::map<std::string, std::shared_ptr<const TextAutomaton>> patterns_;
 };
 

@@ -269,15 +269,27 @@ void Stacks::expand_frame(const Frame& frame, SetId rest) {
   add_work(repeat.body, push(intern(next), rest));
 }
 
+void Stacks::check_cost(int64_t done) {
+  if (done > limits_.work)
+    fail({Code::unsupported,
+          text("the grammar is ambiguous: more than ", limits_.work, " stacks for one byte"),
+          {done, -1, limits_.work}});
+  if (budget_ != kUnlimited && --budget_ < 0)
+    fail({Code::unsupported,
+          text("a mask of the grammar costs more than ", limits_.mask_work, " stacks"),
+          {limits_.mask_work + 1, -1, limits_.mask_work}});
+  if (memory_ > limits_.memory_bytes)
+    fail({Code::unsupported,
+          text("the stacks of the grammar need more than ", limits_.memory_bytes, " bytes"),
+          {memory_, -1, limits_.memory_bytes}});
+}
+
 SetId Stacks::close_work() {
   int64_t done = 0;
   while (!work_.empty() && status_.ok()) {
     const Entry entry = work_.back();
     work_.pop_back();
-    if (++done > limits_.work)
-      fail({Code::unsupported,
-            text("the grammar is ambiguous: more than ", limits_.work, " stacks for one byte"),
-            {done, -1, limits_.work}});
+    check_cost(++done);
     if (is_state(entry.frame)) {
       expand_state(entry.frame, entry.rest);
     } else if (entry.frame == bottom() || entry.frame == hole()) {

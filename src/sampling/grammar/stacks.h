@@ -86,6 +86,8 @@ class Stacks {
   const Status& status() const { return status_; }
   void clear_status() { status_ = {}; }
   int64_t memory_bytes() const { return memory_; }
+  // How many stacks may be looked at from now on, all bytes together.
+  void set_budget(int64_t budget) { budget_ = budget; }
 
  private:
   struct Set {
@@ -104,6 +106,7 @@ class Stacks {
   SetId compute_step(SetId set, uint8_t byte);
   void remember(SetId set, uint8_t byte, SetId next);
   SetId close_work();  // runs work_ to the end
+  void check_cost(int64_t done);
   void expand_state(FrameId state, SetId rest);
   void expand_frame(const Frame& frame, SetId rest);
   void expand_object(const Frame& frame, SetId rest);
@@ -136,7 +139,7 @@ class Stacks {
   std::vector<Entry> work_, out_;
   std::unordered_set<uint64_t> visited_;
   Status status_;
-  int64_t memory_ = 0;
+  int64_t memory_ = 0, budget_ = kUnlimited;
 };
 
 }  // namespace optima::sampling::grammar
