@@ -74,7 +74,9 @@ void Progress::clear() {
 }
 
 void add_model_options(Command& command, ModelArgs& args) {
-  command.required("MODEL", args.path, "GGUF file");
+  command.required("MODEL", args.path, "GGUF file or Hugging Face folder");
+  command.text("--weights", args.weights,
+               "weights of 16 and 32 bits: as-is, or quantised at load: q8_0, q4_0");
   add_threads_option(command, args.threads);
 }
 
@@ -88,11 +90,23 @@ Engine make_engine(int threads) {
   return make<Engine>(optima_engine_create, &options);
 }
 
+namespace {
+
+optima_weights weights_by_name(const std::string& name) {
+  if (name == "as-is") return OPTIMA_WEIGHTS_AS_IS;
+  if (name == "q8_0") return OPTIMA_WEIGHTS_Q8_0;
+  if (name == "q4_0") return OPTIMA_WEIGHTS_Q4_0;
+  throw Failure("--weights: " + name + " is none of as-is, q8_0, q4_0", kExitUsage);
+}
+
+}  // namespace
+
 LoadedModel open_model(const ModelArgs& args, optima_content content) {
   LoadedModel loaded{make_engine(args.threads), nullptr, sized<optima_model_info>()};
   Progress progress;
   auto options = sized<optima_model_options>();
   options.content = content;
+  options.weights = weights_by_name(args.weights);
   options.user = &progress;
   options.progress = [](void* user, float fraction) -> int32_t {
     const int percent = static_cast<int>(fraction * 100);

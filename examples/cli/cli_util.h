@@ -105,6 +105,7 @@ class Stopwatch {
 // The options that every command with a model has.
 struct ModelArgs {
   std::string path;
+  std::string weights = "as-is";
   int32_t threads = 0;
 };
 void add_model_options(Command& command, ModelArgs& args);

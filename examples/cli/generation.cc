@@ -21,8 +21,21 @@ void add_generation_options(Command& command, GenerationArgs& args) {
                  "subtracted once for a token that occurred");
   command.number("--frequency-penalty", args.frequency_penalty, {-100, 100},
                  "subtracted for each occurrence");
+  command.number("--top-n-sigma", args.top_n_sigma, kNotNegative,
+                 "drop logits so many deviations below the best (0 = off)");
+  command.number("--xtc-probability", args.xtc_probability, kShare,
+                 "how often XTC drops the most probable tokens (0 = off)");
+  command.number("--xtc-threshold", args.xtc_threshold, kShare, "of XTC (0 = 0.1)");
+  command.number("--mirostat-tau", args.mirostat_tau, kNotNegative,
+                 "mirostat 2: surprise in bits to aim at (0 = off)");
+  command.number("--dry-multiplier", args.dry_multiplier, kNotNegative,
+                 "DRY: penalty for going on with a repetition (0 = off)");
   command.number("--seed", args.seed, {0, 1.9e19}, "seed of the random numbers");
   command.texts("--stop", args.stops, "a string that ends the output (may be repeated)");
+  command.flag("--json-output", args.json_output, "the answer is one JSON value");
+  command.text("--json-schema", args.json_schema, "file: the answer is JSON of this schema");
+  command.text("--grammar", args.grammar, "file: the answer is a text of this GBNF grammar");
+  command.text("--regex", args.regex, "the answer matches this regular expression");
   command.flag("--ignore-eos", args.ignore_eos, "end-of-generation tokens do not end it");
 }
 
@@ -61,8 +74,37 @@ void fill_sampling(optima_request_desc& desc, const GenerationArgs& args) {
   desc.repetition_penalty = args.repetition_penalty;
   desc.presence_penalty = args.presence_penalty;
   desc.frequency_penalty = args.frequency_penalty;
+  desc.top_n_sigma = args.top_n_sigma;
+  desc.xtc_probability = args.xtc_probability;
+  desc.xtc_threshold = args.xtc_threshold;
+  desc.mirostat_tau = args.mirostat_tau;
+  desc.dry_multiplier = args.dry_multiplier;
   desc.seed = args.seed;
   desc.flags = args.ignore_eos ? OPTIMA_REQUEST_IGNORE_EOS : 0;
+}
+
+// What the answer must look like; `text` keeps what the description points to.
+void fill_grammar(optima_request_desc& desc, const GenerationArgs& args, std::string& text) {
+  const int given = (args.json_output ? 1 : 0) + (args.json_schema.empty() ? 0 : 1) +
+                    (args.grammar.empty() ? 0 : 1) + (args.regex.empty() ? 0 : 1);
+  if (given == 0) return;
+  if (given > 1)
+    throw Failure("--json-output, --json-schema, --grammar, --regex: more than one is given",
+                  kExitUsage);
+  if (args.json_output) {
+    desc.grammar_kind = OPTIMA_GRAMMAR_JSON;
+    return;
+  }
+  if (!args.regex.empty()) {
+    desc.grammar_kind = OPTIMA_GRAMMAR_REGEX;
+    text = args.regex;
+  } else {
+    const bool schema = !args.json_schema.empty();
+    desc.grammar_kind = schema ? OPTIMA_GRAMMAR_JSON_SCHEMA : OPTIMA_GRAMMAR_GBNF;
+    text = read_file(schema ? args.json_schema : args.grammar);
+  }
+  desc.grammar = text.data();
+  desc.grammar_bytes = text.size();
 }
 
 }  // namespace
@@ -78,6 +120,8 @@ Result generate(optima_session* session, const std::vector<int32_t>& prompt,
   }
   auto desc = sized<optima_request_desc>();
   fill_sampling(desc, args);
+  std::string grammar;
+  fill_grammar(desc, args, grammar);
   desc.prompt_ids = prompt.data();
   desc.prompt_id_count = prompt.size();
   desc.stops = stops.data();

@@ -15,7 +15,12 @@ struct GenerationArgs {
   float repetition_penalty = 0, presence_penalty = 0, frequency_penalty = 0;
   uint64_t seed = 0;
   std::vector<std::string> stops;
+  float top_n_sigma = 0, xtc_probability = 0, xtc_threshold = 0, mirostat_tau = 0;
+  float dry_multiplier = 0;
   bool ignore_eos = false;
+  // At most one of these.
+  bool json_output = false;
+  std::string json_schema, grammar, regex;
 };
 void add_generation_options(Command& command, GenerationArgs& args);
 

@@ -7,6 +7,7 @@
 
 #include "model/arch/arch.h"
 #include "model/gguf.h"
+#include "model/rope.h"
 
 namespace optima::model {
 namespace {
@@ -82,15 +83,10 @@ TEST(Architecture, SizesThatContradictAreNamed) {
 }
 
 TEST(Architecture, RopeFrequenciesFollowTheFormula) {
-  RopeConfig rope;
-  rope.base = 10000;
-  rope.rotary_dim = 8;
-  rope.frequency_scale = 0.5;
-  rope.frequency_factors = {1, 2, 4, 8};
-  const graph::RopeTable table = rope_table(rope);
+  const graph::RopeTable table = plain_rope(10000, 8, kernels::RopePairs::halves);
   ASSERT_EQ(table.inverse_frequency.size(), 4u);
-  EXPECT_DOUBLE_EQ(table.inverse_frequency[0], 0.5);
-  EXPECT_DOUBLE_EQ(table.inverse_frequency[2], 0.5 * 0.01 / 4);
+  EXPECT_DOUBLE_EQ(table.inverse_frequency[0], 1);
+  EXPECT_DOUBLE_EQ(table.inverse_frequency[2], 0.01);
 }
 
 }  // namespace

@@ -1,0 +1,180 @@
+// Folders that lie, lack something or ask for what is not computed: each is a status that names the
+// place. The base of all is a good checkpoint of tests/goldens/arch with one thing changed.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include "model/arch/arch.h"
+#include "model/hf/safetensors.h"
+
+namespace optima::model {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Folder {
+ public:
+  explicit Folder(const std::string& name = "llama")
+      : path_(fs::temp_directory_path() /
+              ("hf_folder" + std::to_string(::getpid()) + "_" + std::to_string(count_++))) {
+    fs::create_directory(path_);
+    for (const auto& entry :
+         fs::directory_iterator(fs::path(OPTIMA_SOURCE_DIR "/tests/goldens/arch") / name))
+      if (entry.path().extension() != ".gguf" && entry.path().extension() != ".bin")
+        fs::copy_file(entry.path(), path_ / entry.path().filename());
+  }
+  ~Folder() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+
+  std::string read(const std::string& name) const {
+    std::ifstream file(path_ / name, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  void write(const std::string& name, const std::string& bytes) const {
+    std::ofstream(path_ / name, std::ios::binary) << bytes;
+  }
+  void remove(const std::string& name) const { fs::remove(path_ / name); }
+  void replace(const std::string& name, const std::string& from, const std::string& to) const {
+    std::string bytes = read(name);
+    const size_t at = bytes.find(from);
+    ASSERT_NE(at, std::string::npos) << from;
+    write(name, bytes.replace(at, from.size(), to));
+  }
+  // The header of a safetensors file changed, its length kept by spaces.
+  void change_header(const std::string& name, const std::string& from,
+                     const std::string& to) const {
+    std::string bytes = read(name);
+    const size_t at = bytes.find(from);
+    ASSERT_NE(at, std::string::npos) << from;
+    bytes.replace(at, from.size(), to);
+    uint64_t length = 0;
+    std::memcpy(&length, bytes.data(), sizeof length);
+    length += to.size() - from.size();
+    std::memcpy(bytes.data(), &length, sizeof length);
+    write(name, bytes);
+  }
+
+  Status status() const {
+    Allocator allocator({}, 0);
+    const auto file = open_model_file(PathSource{path_.string()}, allocator, {});
+    if (!file.ok()) return file.status();
+    return build_decoder(**file).status();
+  }
+  void expect(Code code, const std::string& part) const {
+    const Status found = status();
+    EXPECT_EQ(found.code(), code) << found.message();
+    EXPECT_NE(found.message().find(part), std::string::npos) << found.message();
+  }
+
+ private:
+  static inline int count_ = 0;
+  fs::path path_;
+};
+
+TEST(HfFolder, TheFolderItselfBuilds) {
+  EXPECT_TRUE(Folder().status().ok()) << Folder().status().message();
+  EXPECT_TRUE(Folder("llama_llama3").status().ok());
+}
+
+TEST(HfFolder, MissingFilesAreNamed) {
+  const Folder config, weights, shard;
+  config.remove("config.json");
+  config.expect(Code::format, "config.json");
+  weights.remove("model.safetensors");
+  weights.expect(Code::format, "model.safetensors");
+  const Folder sharded("llama_llama3");
+  sharded.remove("model-00002-of-00004.safetensors");
+  sharded.expect(Code::io, "model-00002-of-00004.safetensors");
+}
+
+TEST(HfFolder, WhatConfigAsksAndIsNotKnownIsNamed) {
+  const Folder type, key, scaling, nothing, wrong, array;
+  type.replace("config.json", "\"model_type\": \"llama\"", "\"model_type\": \"lhama\"");
+  type.expect(Code::unsupported, "'lhama'");
+  key.replace("config.json", "\"use_cache\"", "\"use_magic\"");
+  key.expect(Code::unsupported, "'use_magic'");
+  scaling.replace("config.json", "\"rope_type\": \"default\"", "\"rope_type\": \"magic\"");
+  scaling.expect(Code::unsupported, "'magic'");
+  nothing.replace("config.json", "\"hidden_size\"", "\"hidden_syze\"");
+  nothing.expect(Code::format, "'hidden_size' is missing");
+  wrong.replace("config.json", "\"hidden_size\": ", "\"hidden_size\": 0.5, \"ignored\": ");
+  wrong.expect(Code::format, "'hidden_size'");
+  array.write("config.json", "[1, 2");
+  array.expect(Code::format, "config.json");
+}
+
+TEST(HfFolder, AHeadThatIsNotThereIsNotGuessed) {
+  const Folder folder("qwen3");
+  folder.replace("config.json", "\"tie_word_embeddings\": true", "\"tie_word_embeddings\": false");
+  folder.expect(Code::format, "lm_head.weight");
+}
+
+TEST(HfFolder, AnIndexCannotLeadOutside) {
+  for (const char* name : {"../secret.safetensors", "/etc/passwd", "..", ""}) {
+    const Folder folder("llama_llama3");
+    folder.replace("model.safetensors.index.json", "\"model-00001-of-00004.safetensors\"",
+                   "\"" + std::string(name) + "\"");
+    folder.expect(Code::format, "no name of a file in the folder");
+  }
+  const Folder elsewhere("llama_llama3");
+  elsewhere.replace("model.safetensors.index.json", "\"model-00001-of-00004.safetensors\"",
+                    "\"model-00004-of-00004.safetensors\"");
+  elsewhere.expect(Code::format, "where the index puts it");
+}
+
+TEST(HfFolder, TensorsThatLieAreNamed) {
+  const std::string file = "model.safetensors";
+  const Folder type, name, offsets, shape, header, truncated, empty;
+  type.change_header(file, "\"dtype\":\"F32\"", "\"dtype\":\"C64\"");
+  type.expect(Code::unsupported, "'C64'");
+  name.change_header(file, "model.norm.weight", "model.nurm.weight");
+  name.expect(Code::unsupported, "'model.nurm.weight'");
+  offsets.change_header(file, "\"data_offsets\":[0,", "\"data_offsets\":[4,");
+  offsets.expect(Code::format, "data_offsets");
+  shape.change_header(file, "\"shape\":[24]", "\"shape\":[25]");
+  shape.expect(Code::format, "the shape takes");
+  std::string bytes = header.read(file);
+  const uint64_t huge = 100'000'000'000;
+  std::memcpy(bytes.data(), &huge, sizeof huge);
+  header.write(file, bytes);
+  header.expect(Code::format, "100000000000");
+  bytes = truncated.read(file);
+  truncated.write(file, bytes.substr(0, bytes.size() - 8));
+  truncated.expect(Code::format, "data_offsets");
+  empty.write(file, "");
+  EXPECT_FALSE(empty.status().ok());
+}
+
+TEST(HfFolder, RangesMustNotOverlap) {
+  const std::string header = R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},)"
+                             R"("b":{"dtype":"F32","shape":[2],"data_offsets":[4,12]}})";
+  std::string file(8, '\0');
+  const uint64_t length = header.size();
+  std::memcpy(file.data(), &length, sizeof length);
+  file += header + std::string(12, '\0');
+  const auto tensors = parse_safetensors(std::as_bytes(std::span(file.data(), file.size())));
+  ASSERT_FALSE(tensors.ok());
+  EXPECT_NE(tensors.status().message().find("overlap"), std::string::npos);
+}
+
+TEST(HfFolder, EveryCutAndFlippedByteOfAHeaderIsSurvived) {
+  const Folder folder;
+  const std::string whole = folder.read("model.safetensors");
+  uint64_t length = 0;
+  std::memcpy(&length, whole.data(), sizeof length);
+  for (size_t i = 0; i < 8 + length; i += 7) {
+    std::string flipped = whole;
+    flipped[i] = static_cast<char>(flipped[i] ^ 0x15);
+    const auto bytes = std::as_bytes(std::span(flipped.data(), flipped.size()));
+    static_cast<void>(parse_safetensors(bytes));
+    static_cast<void>(parse_safetensors(bytes.first(i)));
+  }
+}
+
+}  // namespace
+}  // namespace optima::model
