@@ -15,7 +15,9 @@ Result<std::shared_ptr<ModelImpl>> ModelImpl::load(std::shared_ptr<Engine> engin
   const auto start = std::chrono::steady_clock::now();
   auto out = std::make_shared<ModelImpl>();
   out->engine_ = std::move(engine);
-  OPTIMA_ASSIGN(out->file_, model::open_model_file(source, allocator, options.progress));
+  const auto content = options.content == LoadContent::full ? model::FileContent::full
+                                                            : model::FileContent::vocabulary;
+  OPTIMA_ASSIGN(out->file_, model::open_model_file(source, allocator, {content, options.progress}));
   const model::Metadata& metadata = out->file_->metadata();
 
   Result<std::unique_ptr<tokenizer::Tokenizer>> tokenizer = load_tokenizer(*out->file_);

@@ -4,6 +4,7 @@
 
 #include "base/json.h"
 #include "base/text.h"
+#include "tokenizer/hf/sentencepiece_model.h"
 #include "tokenizer/hf/tokenizer_json.h"
 
 namespace optima::engine {
@@ -62,10 +63,22 @@ void append_ids(const json::Value& config, std::vector<int32_t>& ids) {
     for (const json::Value& item : *value->array()) append(item);
 }
 
+// Folders from before tokenizer.json, and some of today's.
+Result<std::unique_ptr<tokenizer::Tokenizer>> load_sentencepiece(const model::ModelFile& file,
+                                                                 const json::Value& config) {
+  const std::optional<std::string_view> model = file.document("tokenizer.model");
+  if (!model)
+    return Status(Code::unsupported, "the folder holds neither tokenizer.json nor tokenizer.model");
+  Result<std::unique_ptr<tokenizer::Tokenizer>> tokenizer = tokenizer::load_sentencepiece_model(
+      *model, {flag(config, "add_bos_token"), flag(config, "add_eos_token")});
+  if (!tokenizer.ok()) return tokenizer.take_status().in("tokenizer.model");
+  return tokenizer;
+}
+
 Result<std::unique_ptr<tokenizer::Tokenizer>> load_hf_tokenizer(const model::ModelFile& file) {
-  const std::optional<std::string_view> definition = file.document("tokenizer.json");
-  if (!definition) return Status(Code::unsupported, "the folder holds no tokenizer.json");
   OPTIMA_ASSIGN(const json::Value config, parse_document(file, "tokenizer_config.json"));
+  const std::optional<std::string_view> definition = file.document("tokenizer.json");
+  if (!definition) return load_sentencepiece(file, config);
   OPTIMA_ASSIGN(const json::Value generation, parse_document(file, "generation_config.json"));
   OPTIMA_ASSIGN(const json::Value model_config, parse_document(file, "config.json"));
   std::vector<int32_t> end_ids;

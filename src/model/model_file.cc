@@ -55,13 +55,13 @@ std::string in_quotes(std::string_view name) {
 }
 
 Result<std::unique_ptr<ModelFile>> open_model_file(const Source& source, Allocator& allocator,
-                                                   const Progress& progress) {
+                                                   const OpenOptions& options) {
   if (const auto* path = std::get_if<PathSource>(&source)) {
     std::error_code failure;
     if (std::filesystem::is_directory(path->path, failure))
-      return open_hf_folder(path->path, allocator, progress);
+      return open_hf_folder(path->path, allocator, options);
   }
-  return open_gguf(source, allocator, progress);
+  return open_gguf(source, allocator, options.progress);
 }
 
 }  // namespace optima::model

@@ -115,8 +115,18 @@ class ModelFile {
 // `name` in quotes for a message: printable ASCII as it is, other bytes as \xNN, long names cut.
 std::string in_quotes(std::string_view name);
 
+// How much of a folder is opened; a GGUF file is one piece.
+enum class FileContent : uint8_t {
+  full,
+  vocabulary,  // documents alone: weights may be missing, the architecture need not be known
+};
+struct OpenOptions {
+  FileContent content = FileContent::full;
+  Progress progress = {};
+};
+
 // Opens a GGUF file or set of files, or, for a path to a folder, a Hugging Face folder.
 Result<std::unique_ptr<ModelFile>> open_model_file(const Source& source, Allocator& allocator,
-                                                   const Progress& progress);
+                                                   const OpenOptions& options);
 
 }  // namespace optima::model

@@ -158,6 +158,61 @@ class Run(Case):
                             for _ in range(attempts)))
 
 
+class Folder(Case):
+    """A Llama-3-style checkpoint: the folder, its GGUF conversion, and its load in 8 and 4 bits."""
+
+    FOLDER = ROOT / "tests/goldens/arch/llama_llama3"
+
+    def setUp(self):
+        super().setUp()
+        self.golden = json.loads((self.FOLDER / "golden.json").read_text())
+
+    def answer(self, model, *args):
+        return call_json("run", model, "-p", self.golden["text"], "-n", 12, "--ignore-eos", *args)
+
+    def test_folder_and_file_answer_as_transformers(self):
+        for model in (self.FOLDER, self.FOLDER / "model.gguf"):
+            with self.subTest(model=model.name):
+                out = self.answer(model)
+                self.assertEqual(out["prompt_ids"], self.golden["text_ids"])
+                self.assertEqual(out["token_ids"], self.golden["continuation_ids"])
+
+    def test_quantised_at_load(self):
+        for weights in ("q8_0", "q4_0"):
+            for model in (self.FOLDER, self.FOLDER / "model.gguf"):
+                with self.subTest(weights=weights, model=model.name):
+                    out = self.answer(model, "--weights", weights)
+                    self.assertEqual(len(out["token_ids"]), 12)
+        self.assert_error("run", self.FOLDER, "-p", "a", "--weights", "q9", status=2,
+                          mentions=["q9"])
+
+    def test_chat_and_inspect(self):
+        self.assertEqual(len(call_json("run", self.FOLDER, "--chat", "-p", "hi", "-n", 3,
+                                       "--ignore-eos")["token_ids"]), 3)
+        self.assertEqual(call_json("inspect", self.FOLDER)["architecture"], "llama")
+
+    def test_folder_that_cannot_run_is_inspected_with_the_reason(self):
+        for name in ("tokenizer.json", "tokenizer_config.json"):
+            self.write(name, (self.FOLDER / name).read_bytes())
+        self.write("config.json", '{"model_type": "lhama"}')
+        out = call_json("inspect", self.folder)
+        self.assertFalse(out["runs"])
+        self.assertIn("lhama", out["reason"])
+        ids = call_json("tokenize", self.folder, "-p", self.golden["text"])["ids"]
+        self.assertEqual(ids, self.golden["text_ids"])
+
+    def test_structured_output(self):
+        schema = self.write("schema.json", '{"type": "array", "items": {"type": "integer"}, '
+                                           '"minItems": 2, "maxItems": 2}')
+        out = call_json("run", self.FOLDER, "-p", "hi", "-n", 200, "--json-schema", schema)
+        self.assertEqual(out["finish_reason"], "stop")
+        self.assertEqual(len(json.loads(out["text"])), 2)
+        out = call_json("run", self.FOLDER, "-p", "hi", "-n", 200, "--regex", "(red|green) [0-9]")
+        self.assertRegex(out["text"], "^(red|green) [0-9]$")
+        bad = self.write("bad.json", '{"if": {}}')
+        self.assert_error("run", self.FOLDER, "-p", "hi", "--json-schema", bad, mentions=["if"])
+
+
 class Text(Case):
     @each_model
     def test_round_trip(self, model):

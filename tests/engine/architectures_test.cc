@@ -146,6 +146,24 @@ TEST_P(Architectures, TokenByToken) {
   compare(last, logits);
 }
 
+// From text to ids to text, with the tokenizer that the folder or file brings.
+TEST_P(Architectures, AnswersTheText) {
+  if (!golden_.json.contains("text")) return;  // the length of a text decides its frequencies
+  const Closing engine{new_engine()};
+  SessionOptions options;
+  options.path = ComputePath::reference;
+  const auto model = must(engine->load(model::PathSource{path()}, {}));
+  const auto session = must(engine->create_session(model, options));
+  const auto wanted = golden_.json["continuation_ids"].get<std::vector<int32_t>>();
+  RequestSpec spec;
+  spec.text = golden_.json["text"];
+  spec.max_tokens = static_cast<int64_t>(wanted.size());
+  spec.ignore_eos = true;
+  const auto request = must(engine->generate(session, spec, nullptr));
+  EXPECT_EQ(request->result().prompt_ids, golden_.json["text_ids"].get<std::vector<int32_t>>());
+  EXPECT_EQ(output_ids(request->result()), wanted);
+}
+
 // Two sequences take their tokens one by one while the third is in prefill, all in one batch.
 TEST_P(Architectures, MixedBatch) {
   EngineOptions host_driven;

@@ -59,6 +59,8 @@ class Folder {
     write(name, bytes);
   }
 
+  std::string path() const { return path_.string(); }
+
   Status status() const {
     Allocator allocator({}, 0);
     const auto file = open_model_file(PathSource{path_.string()}, allocator, {});
@@ -106,6 +108,18 @@ TEST(HfFolder, WhatConfigAsksAndIsNotKnownIsNamed) {
   wrong.expect(Code::format, "'hidden_size'");
   array.write("config.json", "[1, 2");
   array.expect(Code::format, "config.json");
+}
+
+TEST(HfFolder, AVocabularyNeedsNeitherWeightsNorAKnownArchitecture) {
+  const Folder folder;
+  folder.replace("config.json", "\"model_type\": \"llama\"", "\"model_type\": \"lhama\"");
+  folder.remove("model.safetensors");
+  Allocator allocator({}, 0);
+  const auto file =
+      open_model_file(PathSource{folder.path()}, allocator, {FileContent::vocabulary, {}});
+  ASSERT_TRUE(file.ok()) << file.status().message();
+  EXPECT_TRUE((*file)->document("tokenizer.json").has_value());
+  EXPECT_TRUE((*file)->tensors().empty());
 }
 
 TEST(HfFolder, AHeadThatIsNotThereIsNotGuessed) {

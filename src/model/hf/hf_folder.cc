@@ -25,8 +25,8 @@ constexpr size_t kShardsMax = 4096;
 
 class FolderReader {
  public:
-  FolderReader(const std::string& path, Allocator& allocator, const Progress& progress)
-      : path_(path), allocator_(allocator), progress_(progress) {}
+  FolderReader(const std::string& path, Allocator& allocator, const OpenOptions& options)
+      : path_(path), allocator_(allocator), options_(options) {}
 
   Result<std::unique_ptr<ModelFile>> read() {
     parts_.format = FileFormat::hugging_face;
@@ -35,14 +35,14 @@ class FolderReader {
     OPTIMA_TRY(read_documents());
     OPTIMA_TRY(read_config());
     OPTIMA_TRY(read_chat_template());
-    OPTIMA_TRY(read_weights());
+    if (options_.content == FileContent::full) OPTIMA_TRY(read_weights());
     OPTIMA_TRY(report(1.0f));
     return ModelFile::create(std::move(parts_));
   }
 
  private:
   Status report(float fraction) const {
-    if (!progress_ || progress_(fraction)) return {};
+    if (!options_.progress || options_.progress(fraction)) return {};
     return Status(Code::cancelled, text("the progress callback cancelled the load of ", path_));
   }
 
@@ -87,6 +87,10 @@ class FolderReader {
     const HfConfig config(root);
     OPTIMA_ASSIGN(const auto type, config.string("model_type"));
     if (!type) return Status(Code::format, "config.json: 'model_type' is missing");
+    if (options_.content == FileContent::vocabulary) {
+      OPTIMA_TRY(add_general("general.architecture", *type));
+      return add_general("general.name", folder_name());
+    }
     form_ = find_hf_form(*type);
     if (form_ == nullptr)
       return Status(Code::unsupported, text("model_type ", in_quotes(*type),
@@ -208,7 +212,7 @@ class FolderReader {
 
   const std::string& path_;
   Allocator& allocator_;
-  const Progress& progress_;
+  const OpenOptions& options_;
   ModelFileParts parts_;
   const HfForm* form_ = nullptr;
   int64_t heads_ = 0;
@@ -220,8 +224,8 @@ class FolderReader {
 }  // namespace
 
 Result<std::unique_ptr<ModelFile>> open_hf_folder(const std::string& path, Allocator& allocator,
-                                                  const Progress& progress) {
-  Result<std::unique_ptr<ModelFile>> file = FolderReader(path, allocator, progress).read();
+                                                  const OpenOptions& options) {
+  Result<std::unique_ptr<ModelFile>> file = FolderReader(path, allocator, options).read();
   if (!file.ok()) return file.take_status().in(path);
   return file;
 }

@@ -9,6 +9,6 @@
 namespace optima::model {
 
 Result<std::unique_ptr<ModelFile>> open_hf_folder(const std::string& path, Allocator& allocator,
-                                                  const Progress& progress);
+                                                  const OpenOptions& options);
 
 }  // namespace optima::model
