@@ -66,7 +66,7 @@ class Listener {
 Status generate(const optima_session* session, const optima_request_desc* in, optima_result** out) {
   OPTIMA_ASSIGN(const auto box, enter(session));
   OPTIMA_ASSIGN(const optima_request_desc desc, read_desc(in));
-  OPTIMA_ASSIGN(engine::RequestSpec spec, read_request(desc));
+  OPTIMA_ASSIGN(engine::RequestSpec spec, read_request(desc, box->model->engine));
   EngineBox& engine_box = *box->model->engine;
   if (engine_box.in_callback()) {
     return Status(Code::busy, "optima_generate: called from a callback");
@@ -93,7 +93,7 @@ Status submit(const optima_session* session, const optima_request_desc* in, Rele
     return Status(Code::invalid_argument,
                   "on_event: must be NULL for optima_submit, events come from optima_poll");
   }
-  OPTIMA_ASSIGN(engine::RequestSpec spec, read_request(desc));
+  OPTIMA_ASSIGN(engine::RequestSpec spec, read_request(desc, session_box->model->engine));
   EngineBox& engine_box = *session_box->model->engine;
 
   // All memory first: once the engine has the request, nothing may fail.

@@ -117,15 +117,17 @@ Status read_grammar(const optima_request_desc& desc, engine::RequestSpec& spec) 
 }
 
 // The host's hook; what it throws, or answers but 0, ends the request.
-sampling::LogitsHook make_hook(const optima_request_desc& desc) {
+sampling::LogitsHook make_hook(const optima_request_desc& desc, std::shared_ptr<EngineBox> box) {
   if (desc.on_logits == nullptr) return {};
-  return [hook = desc.on_logits, user = desc.user](std::span<float> logits,
-                                                   std::span<const int32_t> tokens) -> Status {
+  return [hook = desc.on_logits, user = desc.user, box = std::move(box)](
+             std::span<float> logits, std::span<const int32_t> tokens) -> Status {
     int32_t verdict = 1;
+    box->enter_callback();
     const Caught caught = contain([&] {
       verdict = hook(user, logits.data(), static_cast<int64_t>(logits.size()), tokens.data(),
                      static_cast<int64_t>(tokens.size()));
     });
+    box->leave_callback();
     if (caught.code != Code::ok)
       return Status(Code::internal, text("on_logits threw: ", caught.text));
     if (verdict != 0) return Status(Code::invalid_state, text("on_logits answered ", verdict));
@@ -152,7 +154,8 @@ Status read_scores(const optima_request_desc& desc, engine::RequestSpec& spec) {
 
 }  // namespace
 
-Result<engine::RequestSpec> read_request(const optima_request_desc& desc) {
+Result<engine::RequestSpec> read_request(const optima_request_desc& desc,
+                                         std::shared_ptr<EngineBox> box) {
   engine::RequestSpec spec;
   OPTIMA_TRY(check_flags("flags", desc.flags, kFlagsKnown));
   OPTIMA_TRY(read_prompt(desc, spec));
@@ -160,7 +163,7 @@ Result<engine::RequestSpec> read_request(const optima_request_desc& desc) {
   OPTIMA_TRY(read_stops(desc, spec));
   OPTIMA_TRY(read_sampling(desc, spec.sampling));
   OPTIMA_TRY(read_grammar(desc, spec));
-  spec.logits_hook = make_hook(desc);
+  spec.logits_hook = make_hook(desc, std::move(box));
   OPTIMA_TRY(read_scores(desc, spec));
   if (desc.max_tokens < 0 || desc.deadline_ms < 0) {
     return Status(Code::invalid_argument,

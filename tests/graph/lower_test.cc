@@ -21,7 +21,7 @@ Graph small_graph(kernels::WeightType type) {
   const ValueId h = g.rms_norm(x, ones.data(), kHidden, 1e-5f);
   const ValueId gate = g.matmul(h, weight("gate", 96, kHidden, type));
   const ValueId up = g.matmul(h, weight("up", 96, kHidden, type));
-  const ValueId act = g.gated_act(gate, up, kernels::GateAct::silu);
+  const ValueId act = g.gated_act(gate, up, {kernels::GateAct::silu, 0, 0});
   const ValueId y = g.add(x, g.matmul(act, weight("down", kHidden, 96, type)));
   const ValueId last = g.rms_norm(g.gather_outputs(y), ones.data(), kHidden, 1e-5f);
   g.logits = g.matmul(last, weight("head", 10, kHidden, type));
