@@ -22,8 +22,8 @@ using AddBiasFn = void (*)(const float* x, const float* bias, float* out, int64_
 Variants<AddBiasFn> add_bias_variants();
 extern const AddBiasFn kAddBiasReference;
 
-// SiLU: x·σ(x).  GELU: x·Φ(x), exactly (erf) or in its tanh form: Hendrycks & Gimpel,
-// arXiv:1606.08415.
+// SiLU: x·σ(x).  GELU: x·cdf(x) of the normal distribution, exactly (erf) or in its tanh form:
+// Hendrycks & Gimpel, arXiv:1606.08415.
 enum class GateAct : int32_t {
   silu = 0,
   gelu_tanh = 1,

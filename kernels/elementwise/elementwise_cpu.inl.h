@@ -65,7 +65,7 @@ inline typename V::Reg gelu_tanh(typename V::Reg x) {
   return times_sigmoid<V>(x, V::mul(inner, twice_sqrt_two_over_pi));
 }
 
-// Φ(-a) = erfc(a / √2) / 2 for a >= 0. exp(z²) erfc(z) is t times a polynomial in t = 1 / (1 +
+// cdf(-a) = erfc(a / √2) / 2 for a >= 0. exp(z * z) erfc(z) is t times a polynomial in t = 1 / (1 +
 // 0.4 z) (weighted minimax fit for z up to 9.4, error 7e-9 relative, 3e-7 with the roundings of
 // fp32); past that the exponential is 0.
 template <typename V>
@@ -87,7 +87,7 @@ inline typename V::Reg normal_tail(typename V::Reg a) {
   return V::mul(V::mul(V::mul(p, t), V::set1(0.5f)), vec_exp<V>(half_square));
 }
 
-// x Φ(x). On the negative side Φ is the tail itself: 1 minus the other one would cancel.
+// x cdf(x). On the negative side the cdf is the tail itself: 1 minus the other one would cancel.
 template <typename V>
 inline typename V::Reg gelu_erf(typename V::Reg x) {
   using Reg = typename V::Reg;

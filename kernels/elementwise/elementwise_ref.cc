@@ -41,7 +41,7 @@ double gelu_tanh(double x) {
   return 0.5 * x * (1.0 + tanh(kSqrtTwoOverPi * (x + 0.044715 * x * x * x)));
 }
 
-// Φ(x) by erfc, which keeps its digits far out on the negative side.
+// The normal cdf by erfc, which keeps its digits far out on the negative side.
 double gelu_erf(double x) {
   return 0.5 * x * erfc(x * -0.70710678118654752440);
 }

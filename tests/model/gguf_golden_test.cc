@@ -103,7 +103,8 @@ void expect_tensor(const ModelFile& gguf, std::istringstream& fields) {
 }
 
 // Checks all lines of an expectation file; `tensors` counts those that it names.
-void expect_golden(const ModelFile& gguf, const std::string& txt_name, size_t& keys, size_t& tensors) {
+void expect_golden(const ModelFile& gguf, const std::string& txt_name, size_t& keys,
+                   size_t& tensors) {
   std::istringstream lines(read_file(golden_path(txt_name)));
   std::string line;
   while (std::getline(lines, line)) {

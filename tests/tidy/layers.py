@@ -2,9 +2,9 @@
 
 import re
 
-# A kernel's contract, as opposed to its insides: kernels/isa.h, kernels/<op>/<op>.h and the weight
-# types.
-CONTRACT = re.compile(r"kernels/(?:isa|(\w+)/\1|quant/weight_type)\.h")
+# A kernel's contract, as opposed to its insides: kernels/isa.h, kernels/<op>/<op>.h, the weight
+# types and their quantiser.
+CONTRACT = re.compile(r"kernels/(?:isa|(\w+)/\1|quant/(?:weight_type|quantise))\.h")
 BACKEND_INTERFACE = re.compile(r"backend/backend\.h")
 MODEL_CONFIG = re.compile(r"model/config\.h")
 
