@@ -368,7 +368,7 @@ class Check:
             self.walks(schema, validator, seed)
             if self.arguments.instances:
                 self.instances(schema, validator, rng, seed)
-            if number % 500 == 499:
+            if number % 50 == 49:
                 print(dict(self.counts), flush=True)
         for name, count in sorted(self.counts.items()):
             print(f"{count:8} {name}")

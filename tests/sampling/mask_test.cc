@@ -73,7 +73,7 @@ TEST(Mask, IsWhatCanBeRead) {
       Result<std::shared_ptr<const Grammar>> grammar =
           Grammar::compile({kind, text}, table, {.cache_bytes = cache});
       ASSERT_TRUE(grammar.ok()) << grammar.status().message();
-      for (int i = 0; i < 3; ++i) walk(*grammar, random, 25);
+      for (int i = 0; i < 2; ++i) walk(*grammar, random, 20);
     }
   }
 }
