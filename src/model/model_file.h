@@ -103,7 +103,8 @@ class ModelFile {
   // Asks the system to read all weights of mapped files ahead, without waiting for them.
   void prefetch() const;
   // Replaces matrices of 16 and 32 bits by `type` (Q8_0 or Q4_0; embedding and head by Q8_0) where
-  // their rows are whole blocks of 32. Progress counts tensors.
+  // their rows are whole blocks of 32; unsupported when there is no such matrix. Progress counts
+  // tensors.
   Status quantise(kernels::WeightType type, Allocator& allocator, const Progress& progress);
 
  private:

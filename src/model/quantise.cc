@@ -11,6 +11,8 @@
 namespace optima::model {
 namespace {
 
+constexpr int64_t kBlock = 32;
+
 bool ends_with(std::string_view text, std::string_view tail) {
   return text.size() >= tail.size() && text.substr(text.size() - tail.size()) == tail;
 }
@@ -18,7 +20,6 @@ bool ends_with(std::string_view text, std::string_view tail) {
 // Matrices that products read, and the embedding; not the few small ones where an error would
 // decide (routers), nor tables that are added as they are (positions, biases of experts).
 bool is_quantised(const Tensor& tensor) {
-  constexpr int64_t kBlock = 32;
   const bool plain = tensor.type == kernels::WeightType::f32 ||
                      tensor.type == kernels::WeightType::f16 ||
                      tensor.type == kernels::WeightType::bf16;
@@ -37,6 +38,11 @@ bool is_embedding_or_head(std::string_view name) {
 Status ModelFile::quantise(kernels::WeightType type, Allocator& allocator,
                            const Progress& progress) {
   const size_t count = parts_.tensors.size();
+  if (std::none_of(parts_.tensors.begin(), parts_.tensors.end(), is_quantised))
+    return Status(
+        Code::unsupported,
+        text(parts_.name, ": no weights to quantise: none of the ", count,
+             " tensors is a matrix of 16 or 32 bits whose rows are whole blocks of ", kBlock));
   std::vector<float> row;
   for (size_t i = 0; i < count; ++i) {
     Tensor& tensor = parts_.tensors[i];

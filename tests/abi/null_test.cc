@@ -68,7 +68,7 @@ TEST(NullTest, WrongKindsOfHandlesAreErrors) {
 }
 
 TEST(NullTest, NamesAndVersions) {
-  EXPECT_STREQ(optima_version(), "1.0.0");
+  EXPECT_STREQ(optima_version(), "1.1.0");
   EXPECT_EQ(optima_abi_version(), 1u);
   EXPECT_EQ(optima_features() & OPTIMA_FEATURE_GGUF, OPTIMA_FEATURE_GGUF);
   EXPECT_STREQ(optima_status_name(OPTIMA_OK), "OK");

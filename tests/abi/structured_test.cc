@@ -115,25 +115,27 @@ TEST_F(StructuredTest, WeightsAreQuantisedInTheEnginesMemory) {
     EXPECT_EQ(optima_mem_query(engine_.get(), &memory, nullptr), OPTIMA_OK);
     return memory.used_bytes;
   };
-  const int64_t before = used();
-  for (const optima_weights weights : {OPTIMA_WEIGHTS_Q8_0, OPTIMA_WEIGHTS_Q4_0}) {
+  const auto open = [&](const std::string& path, optima_weights weights, Model& out) {
     auto options = sized<optima_model_options>();
     options.weights = weights;
     optima_model* model = nullptr;
-    must([&](optima_error** err) {
-      return optima_model_open_path(engine_.get(), tiny_path("llama-f32.gguf").c_str(), OPTIMA_NTS,
-                                    &options, &model, err);
-    });
+    const optima_status status =
+        optima_model_open_path(engine_.get(), path.c_str(), path.size(), &options, &model, nullptr);
+    out.reset(model);
+    return status;
+  };
+  const std::string folder = OPTIMA_SOURCE_DIR "/tests/goldens/arch/llama_llama3";
+  const int64_t before = used();
+  Model model;
+  for (const optima_weights weights : {OPTIMA_WEIGHTS_Q8_0, OPTIMA_WEIGHTS_Q4_0}) {
+    ASSERT_EQ(open(folder, weights, model), OPTIMA_OK);
     EXPECT_GT(used(), before);
-    optima_model_destroy(model);
+    model.reset();
     EXPECT_EQ(used(), before);
   }
-  auto options = sized<optima_model_options>();
-  options.weights = 7;
-  optima_model* model = nullptr;
-  EXPECT_EQ(optima_model_open_path(engine_.get(), tiny_path("llama-f32.gguf").c_str(), OPTIMA_NTS,
-                                   &options, &model, nullptr),
-            OPTIMA_E_UNSUPPORTED);
+  EXPECT_EQ(open(folder, 7, model), OPTIMA_E_UNSUPPORTED);
+  // Rows that are not whole blocks of 32 anywhere: nothing could be quantised.
+  EXPECT_EQ(open(tiny_path("llama-f32.gguf"), OPTIMA_WEIGHTS_Q8_0, model), OPTIMA_E_UNSUPPORTED);
 }
 
 }  // namespace

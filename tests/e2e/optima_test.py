@@ -202,7 +202,7 @@ class Folder(Case):
         self.assertEqual(ids, self.golden["text_ids"])
 
     def test_structured_output(self):
-        schema = self.write("schema.json", '{"type": "array", "items": {"type": "integer"}, '
+        schema = self.write("schema.json", '{"type": "array", "items": {"enum": [1, 23]}, '
                                            '"minItems": 2, "maxItems": 2}')
         out = call_json("run", self.FOLDER, "-p", "hi", "-n", 200, "--json-schema", schema)
         self.assertEqual(out["finish_reason"], "stop")

@@ -39,8 +39,11 @@ def llama_specs():
     llama3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0,
               "high_freq_factor": 4.0, "original_max_position_embeddings": 24}
     yield Spec(
-        "llama_llama3", llama_config(ROPE | llama3, eos_token_id=[2, 0]), dtype=torch.float16,
-        shard="24KB", seed=3, tokenizer="llama3",
+        # Rows of whole blocks of 32, so that its weights can be quantised.
+        "llama_llama3", llama_config(ROPE | llama3, eos_token_id=[2, 0], hidden_size=64,
+                                     num_attention_heads=4, num_key_value_heads=2,
+                                     intermediate_size=64), dtype=torch.float16,
+        shard="40KB", seed=3, tokenizer="llama3",
         legacy={"rope_parameters": None, "rope_theta": 10000.0, "rope_scaling": llama3,
                 "dtype": None, "torch_dtype": "float16"},
         mutations=[{"rope_scaling": None}, {"rope_theta": 500.0}, {"rope_scaling.factor": 2.0},

@@ -106,6 +106,12 @@ TEST(HfFolder, WhatConfigAsksAndIsNotKnownIsNamed) {
   nothing.expect(Code::format, "'hidden_size' is missing");
   wrong.replace("config.json", "\"hidden_size\": ", "\"hidden_size\": 0.5, \"ignored\": ");
   wrong.expect(Code::format, "'hidden_size'");
+  const Folder layers, part;
+  layers.replace("config.json", "\"num_hidden_layers\": 2", "\"num_hidden_layers\": 1000000000000");
+  layers.expect(Code::format, "1000000000000");
+  part.replace("config.json", "\"rope_theta\": 10000.0",
+               "\"rope_theta\": 10000.0, \"partial_rotary_factor\": 1e300");
+  part.expect(Code::format, "partial_rotary_factor");
   array.write("config.json", "[1, 2");
   array.expect(Code::format, "config.json");
 }

@@ -97,12 +97,27 @@ class FolderReader {
                                             " is not known; known are ", hf_model_types()));
     OPTIMA_TRY(add_general("general.architecture", form_->architecture));
     OPTIMA_TRY(add_general("general.name", folder_name()));
+    OPTIMA_TRY(check_layers(config));
     MetadataWriter out(parts_, form_->architecture);
     OPTIMA_TRY(form_->translate(config, out));
     OPTIMA_ASSIGN(tied_, config.boolean("tie_word_embeddings"));
     OPTIMA_TRY(config.all_read());
     OPTIMA_ASSIGN(const auto heads, config.integer("num_attention_heads"));
     heads_ = heads.value_or(0);
+    return {};
+  }
+
+  // Before anything is as long as there are layers.
+  static Status check_layers(const HfConfig& config) {
+    constexpr int64_t kLayersMax = 1024;
+    for (const char* key : {"num_hidden_layers", "n_layer"}) {
+      OPTIMA_ASSIGN(const auto layers, config.integer(key));
+      if (layers && (*layers < 1 || *layers > kLayersMax))
+        return Status(
+            Code::format,
+            text("config.json: '", key, "' is ", *layers, ", allowed are 1 to ", kLayersMax),
+            {*layers, -1, kLayersMax});
+    }
     return {};
   }
 
