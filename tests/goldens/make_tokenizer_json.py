@@ -8,6 +8,8 @@ normalisation rules of the families that have them.
 
 import pathlib
 
+from tokenizers import Tokenizer
+
 import tokenizer_json_families as families
 import tokenizer_tools as tools
 
@@ -29,6 +31,7 @@ def main():
         text = families.as_json(tokenizer)
         assert len(text.encode()) <= 60000, name
         (OUT / f"{name}.json").write_text(text + "\n", encoding="utf-8")
+        tokenizer = Tokenizer.from_str(text)  # reading rounds the scores of Unigram
         strings = hand_made + tools.random_strings(STRINGS, 1000 + seed, lines)
         cases = []
         for flags in (tools.PARSE, 0, tools.PARSE | tools.ADD_SPECIAL):

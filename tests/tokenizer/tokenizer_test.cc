@@ -73,8 +73,8 @@ TEST(TokenizerCreate, UnknownNamesAreUnsupportedAndNamed) {
   Draft draft = byte_level();
   draft.spec.pre = "gpt-99";
   expect_failure(draft, Code::unsupported, "'gpt-99'");
-  draft.spec.model = "bert";
-  expect_failure(draft, Code::unsupported, "'bert'");
+  draft.spec.model = "rwkv";
+  expect_failure(draft, Code::unsupported, "'rwkv'");
 }
 
 TEST(TokenizerCreate, EmptyPretokenizerNameIsDefault) {

@@ -84,7 +84,7 @@ Result<std::unique_ptr<Tokenizer>> create_gguf_bert(const VocabularySpec& spec) 
     const bool bracketed = token.starts_with('[') && token.ends_with(']') && token.size() > 1;
     if (kind_of(spec, id) == TokenKind::control || bracketed) {
       texts.emplace_back(token);
-    } else if (token.starts_with(kSpaceMark)) {
+    } else if (token.starts_with(kSpaceMark) && token != kSpaceMark) {
       texts.emplace_back(token.substr(kSpaceMark.size()));
     } else {
       texts.push_back(text("##", token));
