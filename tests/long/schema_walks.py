@@ -4,10 +4,10 @@
   schema_walks.py --helper build/dev/bin/grammar_stdin --gguf MODEL.gguf [--schemas 10000]
                   [--walks 2] [--instances 0] [--seed 0]
 
-Walks: under every schema texts are written by choosing tokens of the model's vocabulary at
-random among those that the mask allows, after 75 tokens those that lead to an end. Every text must then be
-valid under the schema, by `jsonschema` with its format checks; those that are not at an end after
-600 tokens are counted.
+Walks: under every schema texts are written by choosing tokens of the model's vocabulary at random
+among those that the mask allows, after 75 tokens those that lead to an end. Every text must then
+be valid under the schema, by `jsonschema` with its format checks; those that are not at an end
+after 600 tokens are counted.
 
 Instances: `hypothesis-jsonschema`, which knows nothing of the grammar, makes values that are valid
 under the schema. Each is written with its members in a random order and several spacings, with and
@@ -209,24 +209,34 @@ class Maker:
         return {"$ref": f"#/$defs/{name}"}
 
 
+ENDS = ("<|im_end|>", "<|endoftext|>", "<eos>", "<end_of_turn>")
+
+
 def write_vocabulary(gguf_path, out):
+    """The vocabulary of a GGUF file, byte-level or SentencePiece, in the helper's form."""
     import gguf
 
     reader = gguf.GGUFReader(gguf_path)
+    model = reader.fields["tokenizer.ggml.model"]
+    byte_level = bytes(model.parts[model.data[0]]) == b"gpt2"
     tokens = reader.fields["tokenizer.ggml.tokens"]
     kinds = reader.fields["tokenizer.ggml.token_type"]
-    names = [bytes(tokens.parts[i]).decode() for i in tokens.data]
     printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
     alphabet = {chr(b): b for b in printable}
     others = [b for b in range(256) if b not in printable]
     alphabet.update({chr(256 + n): b for n, b in enumerate(others)})
-    for name, index in zip(names, kinds.data):
-        if name in ("<|im_end|>", "<|endoftext|>"):
+    for token, index in zip(tokens.data, kinds.data):
+        name, kind = bytes(tokens.parts[token]).decode(), int(kinds.parts[index][0])
+        if name in ENDS:
             out.write("e \n")
-        elif int(kinds.parts[index][0]) != 1:
+        elif kind == 6:
+            out.write("t " + name[3:5] + "\n")
+        elif kind != 1:
             out.write("c \n")
-        else:
+        elif byte_level:
             out.write("t " + bytes(alphabet[c] for c in name).hex() + "\n")
+        else:
+            out.write("t " + name.replace("\u2581", " ").encode().hex() + "\n")
     out.flush()
 
 

@@ -69,10 +69,21 @@ bool TokenMask::any() const {
   return std::any_of(words.begin(), words.end(), [](uint64_t word) { return word != 0; });
 }
 
+// Most words are all zeros or all ones.
 void TokenMask::apply(std::span<float> logits) const {
-  constexpr float kInfinity = std::numeric_limits<float>::infinity();
-  for (size_t i = 0; i < logits.size(); ++i)
-    if ((words[i / 64] >> (i % 64) & 1) == 0) logits[i] = -kInfinity;
+  constexpr float kForbidden = -std::numeric_limits<float>::infinity();
+  for (size_t first = 0; first < logits.size(); first += 64) {
+    const uint64_t word = words[first / 64];
+    if (word == ~uint64_t{0}) continue;
+    const std::span<float> group =
+        logits.subspan(first, std::min<size_t>(64, logits.size() - first));
+    if (word == 0) {
+      std::fill(group.begin(), group.end(), kForbidden);
+      continue;
+    }
+    for (size_t i = 0; i < group.size(); ++i)
+      group[i] = (word >> i & 1) != 0 ? group[i] : kForbidden;
+  }
 }
 
 }  // namespace optima::sampling
