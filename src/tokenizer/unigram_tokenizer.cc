@@ -48,23 +48,21 @@ Result<std::unique_ptr<Tokenizer>> UnigramTokenizer::create(const VocabularySpec
   return std::unique_ptr<Tokenizer>(std::move(made));
 }
 
-double UnigramTokenizer::score_with(float score, int32_t id, size_t bytes) const {
+float UnigramTokenizer::score_with(float score, int32_t id, size_t bytes) const {
   if (kind(id) == TokenKind::user_defined) {
-    return static_cast<double>(static_cast<float>(bytes) * score_max_) - 0.1 +
-           static_cast<double>(score);
+    return static_cast<float>(bytes) * score_max_ - 0.1F + score;
   }
-  return static_cast<double>(static_cast<float>(scores_[static_cast<size_t>(id)])) +
-         static_cast<double>(score);
+  return static_cast<float>(scores_[static_cast<size_t>(id)]) + score;
 }
 
 Status UnigramTokenizer::encode_text(std::string_view input, std::vector<int32_t>& ids) const {
   const std::string normalized = normalize(input);
   const std::string_view rest = normalized;
   std::vector<Node> nodes(rest.size() + 1);
-  const auto offer = [&](size_t begin, size_t end, double score, int32_t id) {
+  const auto offer = [&](size_t begin, size_t end, float score, int32_t id) {
     Node& node = nodes[end];
-    if (node.begin >= 0 && !(score > static_cast<double>(node.score))) return;
-    node = {static_cast<float>(score), static_cast<int32_t>(begin), id};
+    if (node.begin >= 0 && !(score > node.score)) return;
+    node = {score, static_cast<int32_t>(begin), id};
   };
   for (size_t begin = 0; begin < rest.size();) {
     const Utf8Step step = utf8_step(rest, begin);
@@ -76,7 +74,7 @@ Status UnigramTokenizer::encode_text(std::string_view input, std::vector<int32_t
       has_character = has_character || length == bytes;
     });
     if (!has_character) {
-      offer(begin, begin + bytes, static_cast<double>(unknown_score_ + here), -1);
+      offer(begin, begin + bytes, unknown_score_ + here, -1);
     }
     begin += bytes;
   }

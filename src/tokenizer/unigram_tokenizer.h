@@ -18,7 +18,7 @@ class UnigramTokenizer final : public SentencePieceBase {
 
   struct Node;
   // How good a path is that goes on from `score` with this piece of so many bytes.
-  double score_with(float score, int32_t id, size_t bytes) const;
+  float score_with(float score, int32_t id, size_t bytes) const;
 
   hf::TokenTrie trie_;
   float score_max_ = 0;  // of the normal pieces
