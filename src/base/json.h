@@ -22,12 +22,12 @@ using Object = std::vector<Member>;
 class Value {
  public:
   Value() = default;  // null
-  explicit Value(bool value) : data_(value) {}
-  explicit Value(int64_t value) : data_(value) {}
-  explicit Value(double value) : data_(value) {}
-  explicit Value(std::string value) : data_(std::move(value)) {}
-  explicit Value(Array value) : data_(std::move(value)) {}
-  explicit Value(Object value) : data_(std::move(value)) {}
+  explicit Value(bool value);
+  explicit Value(int64_t value);
+  explicit Value(double value);
+  explicit Value(std::string value);
+  explicit Value(Array value);
+  explicit Value(Object value);
 
   // Each is null unless the value is of that kind. A number is an integer when it is written
   // without fraction and exponent and fits 64 bits, else real.
@@ -50,6 +50,14 @@ struct Member {
   std::string key;
   Value value;
 };
+
+// Below Member, which the list of an object's members must know whole.
+inline Value::Value(bool value) : data_(value) {}
+inline Value::Value(int64_t value) : data_(value) {}
+inline Value::Value(double value) : data_(value) {}
+inline Value::Value(std::string value) : data_(std::move(value)) {}
+inline Value::Value(Array value) : data_(std::move(value)) {}
+inline Value::Value(Object value) : data_(std::move(value)) {}
 
 struct ReadLimits {
   int32_t depth_max = 128;  // nesting of arrays and objects
