@@ -1,7 +1,7 @@
 // Files that lie, and texts that are no UTF-8: a Status or ids, in bounded time.
 #include <gtest/gtest.h>
 
-#include <chrono>
+#include <ctime>
 #include <functional>
 #include <random>
 
@@ -33,10 +33,11 @@ Status load_error(const std::string& json) {
   return made.ok() ? Status() : made.take_status();
 }
 
+// Processor time, so that a busy machine fails no test.
 double seconds_of(const std::function<void()>& action) {
-  const auto begin = std::chrono::steady_clock::now();
+  const std::clock_t begin = std::clock();
   action();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
 }
 
 TEST(TokenizerJsonLimits, SmallestFileWorks) {
@@ -104,7 +105,8 @@ TEST(TokenizerJsonLimits, NestingIsBounded) {
 }
 
 TEST(TokenizerJsonLimits, CatastrophicPatternsEndInTime) {
-  for (const char* pattern : {"(a+)+$", "(a|a)*b", "(a*)*c", "(?:a?){30}a{30}b", "(.*)*x"}) {
+  for (const char* pattern : {"(a+)+$", "(a|a)*b", "(a*)*c", "(?:a?){30}a{30}b", "(.*)*x",
+                              "(?:a|a)*[^a]!", "(?:a+a+)+[^a]!"}) {
     const std::string members = text(R"(,"pre_tokenizer":{"type":"Split","behavior":"Isolated",)",
                                      R"("invert":false,"pattern":{"Regex":")", pattern, R"("}})");
     auto tokenizer = load_tokenizer_json(with(members), {});
