@@ -6,15 +6,15 @@
 namespace optima::engine {
 namespace {
 
-// KV positions that attention reads for tokens [first, first + tokens): a page once per chunk.
-int64_t kv_positions_read(const KvLayout& layout, int64_t first, int64_t tokens) {
-  int64_t positions = 0;
-  for (const graph::KvPlace& place : layout.places) {
-    const int64_t window = layout.groups[static_cast<size_t>(place.group)].window;
+// KV that attention reads for tokens [first, first + tokens): a page once per chunk.
+int64_t kv_bytes_read(const KvLayout& layout, int64_t first, int64_t tokens) {
+  int64_t bytes = 0;
+  for (size_t layer = 0; layer < layout.places.size(); ++layer) {
+    const int64_t window = layout.groups[static_cast<size_t>(layout.places[layer].group)].window;
     const int64_t before = window > 0 ? std::min(first, window - 1) : first;
-    positions += before + tokens;
+    bytes += (before + tokens) * layout.bytes_per_position[layer];
   }
-  return positions;
+  return bytes;
 }
 
 }  // namespace
@@ -42,7 +42,7 @@ void PackedBatch::add(RequestImpl& request, int64_t tokens) {
   const size_t scored_begin = scored_.size();
   request.collect_scored_rows(static_cast<int32_t>(row_begin), tokens, scored_);
   sequences_.push_back({&request, tokens, scored_begin, scored_.size(),
-                        kv_positions_read(session.runner().layout, first, tokens)});
+                        kv_bytes_read(session.runner().layout, first, tokens)});
 }
 
 graph::Batch PackedBatch::view() {

@@ -16,7 +16,7 @@ struct PackedSequence {
   RequestImpl* request = nullptr;
   int64_t tokens = 0;
   size_t scored_begin = 0, scored_end = 0;  // into PackedBatch::scored
-  int64_t kv_positions_read = 0;            // over all layers, windows considered
+  int64_t kv_bytes_read = 0;                // by attention, over all layers
 };
 
 class PackedBatch {

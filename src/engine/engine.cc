@@ -125,7 +125,7 @@ void EngineImpl::count_bytes(const ModelRunner& runner) {
   for (const PackedSequence& sequence : batch_.sequences()) {
     Counters& counters = sequence.request->counters();
     counters.weight_bytes_read += runner.weight_bytes_per_step / sequences;
-    counters.kv_bytes_read += sequence.kv_positions_read * runner.kv_bytes_per_token_layer;
+    counters.kv_bytes_read += sequence.kv_bytes_read;
   }
 }
 

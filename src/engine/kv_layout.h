@@ -1,5 +1,6 @@
-// Divides a model's (layer, kv head) pairs into KV groups: all layers of one window share a group,
-// so that what a window has passed can be freed page by page.
+// Divides a model's (layer, kv head) pairs into KV groups: the layers of one window and head size
+// share a group, so that what a window has passed can be freed page by page and all slots of a page
+// are of one size. A layer that reads another's keys and values has none of its own.
 #pragma once
 
 #include <vector>
@@ -12,7 +13,8 @@ namespace optima::engine {
 
 struct KvLayout {
   std::vector<kv::KvGroup> groups;
-  std::vector<graph::KvPlace> places;  // [layers]
+  std::vector<graph::KvPlace> places;       // [layers]; where the layer's owner has its KV
+  std::vector<int64_t> bytes_per_position;  // [layers]; K and V that attention reads
 };
 
 KvLayout kv_layout(const model::ModelConfig& config, kernels::KvType type);

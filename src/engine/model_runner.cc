@@ -26,8 +26,6 @@ Result<std::unique_ptr<ModelRunner>> create_model_runner(const model::Decoder& d
   out->layout = kv_layout(decoder.config, kv_type);
   out->vocabulary = decoder.config.vocabulary;
   out->outputs_max = outputs_max(decoder.config.vocabulary);
-  out->kv_bytes_per_token_layer = 2 * int64_t{decoder.config.kv_heads} * decoder.config.head_dim *
-                                  kernels::kv_element_bytes(kv_type);
   graph::LowerOptions options;
   options.tokens_max = std::min<int64_t>(kBatchTokensMax, decoder.config.context_length);
   options.outputs_max = out->outputs_max;

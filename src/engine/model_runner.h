@@ -21,7 +21,6 @@ struct ModelRunner {
   int64_t vocabulary = 0;
   int64_t outputs_max = 0;
   int64_t weight_bytes_per_step = 0;
-  int64_t kv_bytes_per_token_layer = 0;  // K and V of one position of one layer
 };
 
 // Most tokens of one batch, all sequences together.
