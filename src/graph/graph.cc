@@ -223,7 +223,7 @@ int64_t Graph::weight_bytes_per_step() const {
     if (const auto* experts = std::get_if<ExpertMatmul>(&op))
       bytes += experts->used * bytes_of(experts->experts.front(), experts->experts.front().rows);
     if (const auto* embed = std::get_if<Embed>(&op)) bytes += bytes_of(embed->table, 1);
-    if (const auto* norm = std::get_if<RmsNorm>(&op))
+    if (const auto* norm = std::get_if<RmsNorm>(&op); norm && norm->weight != nullptr)
       bytes += norm->group_width * static_cast<int64_t>(sizeof(float));
   }
   return bytes;

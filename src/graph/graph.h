@@ -61,7 +61,7 @@ struct Embed {
 // RMS norm of each group of `group_width` floats of a row; the whole row unless it is a head norm.
 struct RmsNorm {
   ValueId in;
-  const float* weight;  // [group_width]
+  const float* weight;  // [group_width]; null = all ones
   int64_t group_width;
   float epsilon;
   ValueId out;
@@ -158,6 +158,7 @@ struct Route {
   int64_t used;
   kernels::MoeScoring scoring;
   kernels::MoeWeights weights;
+  const float* scales;  // [experts], of the weights in the end; null = none
   ValueId out;
 };
 enum class ExpertInput : uint8_t {

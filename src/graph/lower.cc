@@ -36,7 +36,7 @@ class Lowering {
   }
 
  private:
-  // Every value is defined before it is read, and layers have a KV place.
+  // Every value is defined before it is read, and layers that touch KV have a place there.
   Status check() const {
     std::vector<bool> defined(graph_.values.size(), false);
     for (const Op& op : graph_.ops) {
@@ -46,8 +46,10 @@ class Lowering {
                         text("graph: value %", id, " is read before it is defined"));
       for (const ValueId id : defines(op)) defined[static_cast<size_t>(id)] = true;
       const auto* store = std::get_if<StoreKv>(&op);
-      if (store != nullptr && static_cast<size_t>(store->layer) >= options_.kv.size())
-        return Status(Code::internal, text("graph: layer ", store->layer, " has no KV place"));
+      const auto* attention = std::get_if<Attention>(&op);
+      const int32_t layer = store != nullptr ? store->layer : attention ? attention->layer : -1;
+      if (layer >= 0 && static_cast<size_t>(layer) >= options_.kv.size())
+        return Status(Code::internal, text("graph: layer ", layer, " has no KV place"));
     }
     if (graph_.logits < 0) return Status(Code::internal, "graph: no logits");
     return {};
@@ -202,8 +204,10 @@ class Lowering {
                op);
   }
 
+  // The first embedding begins the program; angles go before it, once.
   void emit_embed(const Embed& op, int32_t number) {
-    for (size_t t = 0; t < graph_.ropes.size(); ++t)
+    const bool first = program_.body.empty();
+    for (size_t t = 0; first && t < graph_.ropes.size(); ++t)
       emit_row(RopeAnglesRow{static_cast<int32_t>(t), angles(static_cast<int32_t>(t))}, number);
     emit_row(EmbedRow{op.table, op.scale, place(op.out)}, number);
   }
@@ -235,7 +239,7 @@ class Lowering {
                       o.head_dim};
   }
   RowOp row_op(const Route& o) const {
-    return RouteRow{place(o.in), place(o.out), o.used, o.scoring, o.weights};
+    return RouteRow{place(o.in), place(o.out), o.used, o.scoring, o.weights, o.scales};
   }
   RowOp row_op(const CombineExperts& o) const {
     return CombineExpertsRow{place(o.in), place(o.route), place(o.out), o.used};

@@ -87,6 +87,7 @@ struct RouteRow {
   int64_t used;
   kernels::MoeScoring scoring;
   kernels::MoeWeights weights;
+  const float* scales;
 };
 struct CombineExpertsRow {
   Place in, route, out;

@@ -54,15 +54,18 @@ Result<std::vector<graph::Weight>> Weights::experts(const ExpertNames& names, in
     return out;
   }
   OPTIMA_ASSIGN(const Tensor* tensor, require(names.merged));
-  if (tensor->rank != 3 || tensor->shape[0] != columns || tensor->shape[1] != rows ||
+  const int64_t all_rows = names.rows_before + rows + names.rows_after;
+  if (tensor->rank != 3 || tensor->shape[0] != columns || tensor->shape[1] != all_rows ||
       tensor->shape[2] != count)
     return Status(Code::format, text("tensor '", names.merged, "' has shape ", shape_text(*tensor),
-                                     ", wanted [", count, ", ", rows, ", ", columns, "]"));
+                                     ", wanted [", count, ", ", all_rows, ", ", columns, "]"));
   const auto* info = kernels::find_weight_type(static_cast<int32_t>(tensor->type));
-  const size_t bytes = static_cast<size_t>(rows) * kernels::row_bytes(*info, columns);
-  for (int64_t e = 0; e < count; ++e)
+  const size_t row_bytes = kernels::row_bytes(*info, columns);
+  for (int64_t e = 0; e < count; ++e) {
+    const auto first_row = static_cast<size_t>(e * all_rows + names.rows_before);
     out.push_back(
-        {tensor->name, tensor->data + static_cast<size_t>(e) * bytes, tensor->type, rows, columns});
+        {tensor->name, tensor->data + first_row * row_bytes, tensor->type, rows, columns});
+  }
   return out;
 }
 

@@ -13,11 +13,13 @@
 
 namespace optima::model {
 
-// Where expert matrices lie: in one tensor [experts, rows, columns], or one by one, with the
-// expert's number between the parts of the name.
+// Where expert matrices lie: in one tensor [experts, rows, columns], alone or with others of each
+// expert, or one by one, with the expert's number between the parts of the name.
 struct ExpertNames {
   std::string merged;         // "blk.0.ffn_gate_exps.weight"
   std::string single_prefix;  // "blk.0.ffn_gate."
+  int64_t rows_before = 0;    // of each expert of the merged tensor, those of other matrices
+  int64_t rows_after = 0;
 };
 
 class Weights {

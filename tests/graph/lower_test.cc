@@ -46,8 +46,8 @@ TEST(Passes, MatmulsOfOneInputBecomeOne) {
 }
 
 TEST(Lower, RowLocalWorkSharesAStep) {
-  const Result<Program> program = lower(group_matmuls(small_graph(kernels::WeightType::q8_0)),
-                                        options(Activations::quantised));
+  const Result<Program> program =
+      lower(group_matmuls(small_graph(kernels::WeightType::q8_0)), options(Activations::quantised));
   ASSERT_TRUE(program.ok()) << program.status().message();
   EXPECT_EQ(to_string(*program).substr(to_string(*program).find('\n') + 1),
             "tokens row embed rms_norm quantise\n"
@@ -82,6 +82,55 @@ TEST(Lower, ArenaHoldsWhatTheHeadReadsAgain) {
       EXPECT_TRUE(part.out.offset >= in_end || part.out.offset + 4 * 10 * 4 <= gather.in.offset);
     }
   }
+}
+
+// A second table of the tokens, scaled and taken apart in columns: angles are computed once.
+TEST(Lower, SeveralEmbeddingsShareTheAngles) {
+  Graph g;
+  g.ropes.emplace_back().inverse_frequency = {1.0, 0.5};
+  const ValueId x = g.embed(weight("embed", 10, kHidden, kernels::WeightType::f32), 1.0f);
+  const ValueId side = g.embed(weight("side", 10, 2 * kHidden, kernels::WeightType::f32), 2.0f);
+  const ValueId y = g.add(x, g.columns(side, kHidden, kHidden));
+  const ValueId normed = g.rms_norm(g.gather_outputs(y), nullptr, kHidden, 1e-5f);
+  g.logits = g.matmul(normed, weight("head", 10, kHidden, kernels::WeightType::f32));
+  const Result<Program> program = lower(g, options(Activations::fp32));
+  ASSERT_TRUE(program.ok()) << program.status().message();
+  EXPECT_EQ(to_string(*program).substr(to_string(*program).find('\n') + 1),
+            "tokens row rope_angles embed embed columns add\n"
+            "outputs row gather rms_norm\n"
+            "outputs matmul head\n");
+  // One row of each table and the head; the norm has no weights.
+  EXPECT_EQ(g.weight_bytes_per_step(), (kHidden + 2 * kHidden + 10 * kHidden) * 4);
+}
+
+// Two layers read one layer's KV: each attention has the place of its own entry.
+TEST(Lower, AttentionReadsWhereItsLayersKvLies) {
+  Graph g;
+  const ValueId x = g.embed(weight("embed", 10, 16, kernels::WeightType::f32), 1.0f);
+  g.store_kv(x, x, {-1, -1, 0, 1, 16});
+  Attention how{};
+  how.heads = how.kv_heads = 1;
+  how.head_dim = 16;
+  ValueId y = g.attention(x, how);
+  how.layer = 1;
+  y = g.attention(y, how);
+  g.logits = g.matmul(g.gather_outputs(y), weight("head", 10, 16, kernels::WeightType::f32));
+  LowerOptions with_kv = options(Activations::fp32);
+  EXPECT_EQ(lower(g, with_kv).status().code(), Code::internal);
+  with_kv.kv = {{2, 64, 32}};
+  EXPECT_EQ(lower(g, with_kv).status().code(), Code::internal) << "layer 1 has no place";
+  with_kv.kv.push_back(with_kv.kv.front());
+  const Result<Program> program = lower(g, with_kv);
+  ASSERT_TRUE(program.ok()) << program.status().message();
+  int attentions = 0;
+  for (const Step& step : program->body) {
+    const auto* attention = std::get_if<AttentionStep>(&step.work);
+    if (attention == nullptr) continue;
+    ++attentions;
+    EXPECT_EQ(attention->kv.group, 2);
+    EXPECT_EQ(attention->kv.slot_offset, 64);
+  }
+  EXPECT_EQ(attentions, 2);
 }
 
 TEST(Lower, ContradictionsAreErrors) {

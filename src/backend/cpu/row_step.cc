@@ -131,6 +131,8 @@ class RowRunner {
       args.out_ids = reinterpret_cast<int32_t*>(row_at(op.out, row));
       args.out_weights = row_at(op.out, row) + op.used;
       pass_.kernels->moe_route(args, 0, 1);
+      for (int64_t j = 0; op.scales != nullptr && j < op.used; ++j)
+        args.out_weights[j] *= op.scales[args.out_ids[j]];
     }
   }
 

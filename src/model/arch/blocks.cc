@@ -8,11 +8,12 @@ namespace optima::model {
 using graph::ValueId;
 
 BlockBuilder::BlockBuilder(graph::Graph& graph, const ModelConfig& config, Weights& weights,
-                           int32_t layer)
+                           int32_t layer, ValueId side)
     : graph_(graph),
       config_(config),
       weights_(weights),
       layer_(layer),
+      side_(side),
       prefix_(text("blk.", layer, ".")) {}
 
 namespace {
@@ -51,20 +52,24 @@ Result<ValueId> BlockBuilder::linear(ValueId x, std::string_view name, int64_t r
 
 Result<BlockBuilder::Qkv> BlockBuilder::project(ValueId h, const AttentionParts& parts) {
   if (parts.projections == Projections::fused) return project_fused(h, parts.qkv_bias);
-  const int64_t q_width = int64_t{config_.heads} * config_.head_dim;
-  const int64_t kv_width = int64_t{config_.kv_heads} * config_.head_dim;
-  Qkv out{};
+  const int64_t q_width = int64_t{config_.heads} * layer().head_dim;
+  const int64_t kv_width = int64_t{layer().kv_heads} * layer().head_dim;
+  Qkv out{-1, -1, -1};
   OPTIMA_ASSIGN(out.q, linear(h, "attn_q", q_width, parts.qkv_bias));
+  if (shares_kv()) return out;
   OPTIMA_ASSIGN(out.k, linear(h, "attn_k", kv_width, parts.qkv_bias));
-  OPTIMA_ASSIGN(out.v, linear(h, "attn_v", kv_width, parts.qkv_bias));
+  out.v = out.k;
+  if (layer().values == Values::projection) {
+    OPTIMA_ASSIGN(out.v, linear(h, "attn_v", kv_width, parts.qkv_bias));
+  }
   return out;
 }
 
 // The rows of one tensor are three weights: no copy, and the fused product comes back when matmuls
 // of one input are grouped.
 Result<BlockBuilder::Qkv> BlockBuilder::project_fused(ValueId h, Bias bias) {
-  const int64_t q_width = int64_t{config_.heads} * config_.head_dim;
-  const int64_t kv_width = int64_t{config_.kv_heads} * config_.head_dim;
+  const int64_t q_width = int64_t{config_.heads} * layer().head_dim;
+  const int64_t kv_width = int64_t{layer().kv_heads} * layer().head_dim;
   graph::Weight shape;
   shape.rows = q_width + 2 * kv_width;
   shape.columns = config_.hidden;
@@ -89,26 +94,31 @@ Result<BlockBuilder::Qkv> BlockBuilder::project_fused(ValueId h, Bias bias) {
 Result<ValueId> BlockBuilder::head_norm(ValueId x, std::string_view name) {
   if (config_.qk_norm == QkNorm::none) return x;
   const int64_t width = config_.qk_norm == QkNorm::each_head
-                            ? config_.head_dim
+                            ? layer().head_dim
                             : graph_.values[static_cast<size_t>(x)].width;
   OPTIMA_ASSIGN(const float* weight, weights_.vector(full(name) + ".weight", width));
   return graph_.rms_norm(x, weight, width, config_.norm_epsilon);
 }
 
 Result<ValueId> BlockBuilder::attention(ValueId h, const AttentionParts& parts) {
+  const int64_t head_dim = layer().head_dim;
   OPTIMA_ASSIGN(Qkv qkv, project(h, parts));
   OPTIMA_ASSIGN(qkv.q, head_norm(qkv.q, "attn_q_norm"));
-  OPTIMA_ASSIGN(qkv.k, head_norm(qkv.k, "attn_k_norm"));
-  if (layer().rope != kNoRope) {
-    qkv.q = graph_.rope(qkv.q, layer().rope, config_.head_dim);
-    qkv.k = graph_.rope(qkv.k, layer().rope, config_.head_dim);
+  if (!shares_kv()) {
+    if (parts.value_norm == ValueNorm::each_head)
+      qkv.v = graph_.rms_norm(qkv.v, nullptr, head_dim, config_.norm_epsilon);
+    OPTIMA_ASSIGN(qkv.k, head_norm(qkv.k, "attn_k_norm"));
   }
-  graph_.store_kv(qkv.k, qkv.v, {-1, -1, layer_, config_.kv_heads, config_.head_dim});
+  if (layer().rope != kNoRope) {
+    qkv.q = graph_.rope(qkv.q, layer().rope, head_dim);
+    if (!shares_kv()) qkv.k = graph_.rope(qkv.k, layer().rope, head_dim);
+  }
+  if (!shares_kv()) graph_.store_kv(qkv.k, qkv.v, {-1, -1, layer_, layer().kv_heads, head_dim});
   graph::Attention how{};
   how.layer = layer_;
   how.heads = config_.heads;
-  how.kv_heads = config_.kv_heads;
-  how.head_dim = config_.head_dim;
+  how.kv_heads = layer().kv_heads;
+  how.head_dim = head_dim;
   how.window = layer().window;
   how.scale = config_.attention_scale;
   how.softcap = config_.attention_softcap;
@@ -119,46 +129,64 @@ Result<ValueId> BlockBuilder::attention(ValueId h, const AttentionParts& parts) 
 }
 
 Result<ValueId> BlockBuilder::feed_forward(ValueId h, const FeedForwardParts& parts) {
+  const int32_t ffn = layer().ffn;
   ValueId inner = -1;
   if (parts.kind == FeedForward::plain) {
-    OPTIMA_ASSIGN(const ValueId up, linear(h, "ffn_up", config_.ffn, parts.bias));
+    OPTIMA_ASSIGN(const ValueId up, linear(h, "ffn_up", ffn, parts.bias));
     inner = graph_.activate(up, config_.act);
   } else if (parts.kind == FeedForward::gated) {
-    OPTIMA_ASSIGN(const ValueId gate, linear(h, "ffn_gate", config_.ffn, parts.bias));
-    OPTIMA_ASSIGN(const ValueId up, linear(h, "ffn_up", config_.ffn, parts.bias));
+    OPTIMA_ASSIGN(const ValueId gate, linear(h, "ffn_gate", ffn, parts.bias));
+    OPTIMA_ASSIGN(const ValueId up, linear(h, "ffn_up", ffn, parts.bias));
     inner = graph_.gated_act(gate, up, config_.gate);
   } else {
     graph::Weight shape;
-    shape.rows = 2 * int64_t{config_.ffn};
+    shape.rows = 2 * int64_t{ffn};
     shape.columns = config_.hidden;
     const std::string name = full("ffn_up.weight");
-    OPTIMA_ASSIGN(const graph::Weight gate, weights_.rows(name, shape, 0, config_.ffn));
-    OPTIMA_ASSIGN(const graph::Weight up, weights_.rows(name, shape, config_.ffn, config_.ffn));
+    OPTIMA_ASSIGN(const graph::Weight gate, weights_.rows(name, shape, 0, ffn));
+    OPTIMA_ASSIGN(const graph::Weight up, weights_.rows(name, shape, ffn, ffn));
     const ValueId gate_out = graph_.matmul(h, gate);
     inner = graph_.gated_act(gate_out, graph_.matmul(h, up), config_.gate);
   }
   return linear(inner, "ffn_down", config_.hidden, parts.bias);
 }
 
+// Some files have the gates' rows and then up's in one tensor.
+ExpertNames BlockBuilder::expert_names(std::string_view name) const {
+  const std::string both = full("ffn_gate_up_exps.weight");
+  if (name != "ffn_down" && weights_.has(both)) {
+    const bool gate = name == "ffn_gate";
+    return {both, "", gate ? 0 : config_.moe.ffn, gate ? config_.moe.ffn : 0};
+  }
+  return {full(name) + "_exps.weight", full(name) + ".", 0, 0};
+}
+
 Result<ValueId> BlockBuilder::expert_product(ValueId in, ValueId route, std::string_view name,
                                              graph::ExpertMatmul shape) {
   const graph::Weight wanted = shape.experts.front();
-  const std::string merged = full(name) + "_exps";
-  OPTIMA_ASSIGN(shape.experts, weights_.experts({merged + ".weight", full(name) + "."},
-                                                config_.moe.experts, wanted.rows, wanted.columns));
-  if (weights_.has(merged + ".bias")) {
-    OPTIMA_ASSIGN(const float* biases,
-                  weights_.vectors(merged + ".bias", config_.moe.experts, wanted.rows));
+  OPTIMA_ASSIGN(shape.experts, weights_.experts(expert_names(name), config_.moe.experts,
+                                                wanted.rows, wanted.columns));
+  const std::string bias = full(name) + "_exps.bias";
+  if (weights_.has(bias)) {
+    OPTIMA_ASSIGN(const float* biases, weights_.vectors(bias, config_.moe.experts, wanted.rows));
     for (int64_t e = 0; e < config_.moe.experts; ++e)
       shape.biases.push_back(biases + e * wanted.rows);
   }
   return graph_.expert_matmul(in, route, std::move(shape));
 }
 
-Result<ValueId> BlockBuilder::experts(ValueId h, Bias bias) {
+Result<ValueId> BlockBuilder::route(ValueId h, Bias bias) {
   const MoeConfig& moe = config_.moe;
   OPTIMA_ASSIGN(const ValueId logits, linear(h, "ffn_gate_inp", moe.experts, bias));
-  const ValueId route = graph_.route(logits, {-1, moe.used, moe.scoring, moe.weights, -1});
+  const float* scales = nullptr;
+  if (moe.scaled) {
+    OPTIMA_ASSIGN(scales, weights_.vector(full("ffn_down_exps.scale"), moe.experts));
+  }
+  return graph_.route(logits, {-1, moe.used, moe.scoring, moe.weights, scales, -1});
+}
+
+Result<ValueId> BlockBuilder::experts(ValueId h, ValueId route) {
+  const MoeConfig& moe = config_.moe;
   graph::Weight inner_shape;
   inner_shape.rows = moe.ffn;
   inner_shape.columns = config_.hidden;
@@ -190,8 +218,12 @@ Result<graph::Graph> build_graph(const ModelConfig& c, Weights& w, const Decoder
                   w.matrix("position_embd.weight", c.context_length, c.hidden));
     x = g.add_position(x, positions);
   }
+  ValueId side = -1;
+  if (parts.side != nullptr) {
+    OPTIMA_ASSIGN(side, parts.side(g, c, w, x));
+  }
   for (size_t layer = 0; layer < c.layers.size(); ++layer) {
-    BlockBuilder block(g, c, w, static_cast<int32_t>(layer));
+    BlockBuilder block(g, c, w, static_cast<int32_t>(layer), side);
     OPTIMA_ASSIGN(x, parts.block(block, x));
   }
   graph::Weight head = table;
@@ -211,7 +243,8 @@ Result<ValueId> pre_norm_block(BlockBuilder& block, ValueId x, const AttentionPa
   const ValueId mid = block.graph().add(x, a);
   OPTIMA_ASSIGN(const ValueId f, block.norm(mid, "ffn_norm"));
   if (block.layer().feed_forward == FeedForwardKind::experts) {
-    OPTIMA_ASSIGN(const ValueId mixed, block.experts(f, Bias::none));
+    OPTIMA_ASSIGN(const ValueId route, block.route(f, Bias::none));
+    OPTIMA_ASSIGN(const ValueId mixed, block.experts(f, route));
     return block.graph().add(mid, mixed);
   }
   OPTIMA_ASSIGN(const ValueId dense, block.feed_forward(f, feed_forward));

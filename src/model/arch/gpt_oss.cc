@@ -42,7 +42,8 @@ Result<graph::ValueId> block(BlockBuilder& b, graph::ValueId x) {
                                                         .sinks = Sinks::required}));
   const graph::ValueId mid = b.graph().add(x, a);
   OPTIMA_ASSIGN(const graph::ValueId f, b.norm(mid, "post_attention_norm"));
-  OPTIMA_ASSIGN(const graph::ValueId e, b.experts(f, Bias::required));
+  OPTIMA_ASSIGN(const graph::ValueId route, b.route(f, Bias::required));
+  OPTIMA_ASSIGN(const graph::ValueId e, b.experts(f, route));
   return b.graph().add(mid, e);
 }
 
