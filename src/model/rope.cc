@@ -12,6 +12,7 @@ namespace optima::model {
 namespace {
 
 using Frequencies = std::vector<double>;
+constexpr double kContextMax = 1 << 28;
 
 struct Scaling {
   double factor = 1;
@@ -22,7 +23,7 @@ Result<Scaling> read_scaling(const HyperParameters& keys, double context) {
   Scaling out;
   OPTIMA_ASSIGN(out.factor, keys.real("rope.scaling.factor"));
   OPTIMA_ASSIGN(out.original, keys.real_or("rope.scaling.original_context_length", context));
-  if (!(out.factor > 0) || !(out.original >= 1))
+  if (!(out.factor > 0) || !(out.original >= 1) || out.original > kContextMax)
     return Status(Code::format, text("rope.scaling.factor ", out.factor,
                                      ", original_context_length ", out.original));
   return out;
@@ -123,7 +124,7 @@ Status read_longrope(const ModelFile& file, const HyperParameters& keys, double 
                                                 "rope_factors_short.weight", short_factors));
   OPTIMA_ASSIGN(const bool has_long, divide_by(table.long_inverse_frequency, file,
                                                "rope_factors_long.weight", long_factors));
-  if (!has_short || !has_long || !(original > 1))
+  if (!has_short || !has_long || !(original > 1) || original > kContextMax)
     return Status(Code::format, "rope scaling longrope without its factors or original context");
   table.original_context = static_cast<int64_t>(original);
   const double ratio = context / original;
@@ -171,6 +172,11 @@ Result<graph::RopeTable> read_rope(const ModelFile& file, const HyperParameters&
     if (!(low > 0) || !(high > low))
       return Status(Code::format, text("rope.scaling: frequency factors ", low, " and ", high));
     divide_llama3(table.inverse_frequency, scaling, low, high);
+  } else if (type == "proportional") {
+    const auto pairs = static_cast<int64_t>(table.inverse_frequency.size());
+    OPTIMA_ASSIGN(const int32_t turning, keys.integer("rope.scaling.turning_pairs", {0, pairs}));
+    for (double& frequency : table.inverse_frequency) frequency /= scaling.factor;
+    std::fill(table.inverse_frequency.begin() + turning, table.inverse_frequency.end(), 0.0);
   } else if (type == "yarn") {
     OPTIMA_TRY(read_yarn(keys, scaling, {0, 0, base, spec.truncate_default}, table));
   } else if (type == "dynamic") {
@@ -179,7 +185,8 @@ Result<graph::RopeTable> read_rope(const ModelFile& file, const HyperParameters&
   } else {
     return Status(Code::unsupported, text("rope scaling ", in_quotes(type),
                                           " is not supported; supported are none, "
-                                          "linear, llama3, yarn, dynamic and longrope"));
+                                          "linear, llama3, yarn, dynamic, proportional and "
+                                          "longrope"));
   }
   return table;
 }

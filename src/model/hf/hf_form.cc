@@ -17,7 +17,7 @@ struct Rename {
 constexpr Rename kNeeded[] = {{"hidden_size", "embedding_length"},
                               {"num_hidden_layers", "block_count"},
                               {"num_attention_heads", "attention.head_count"},
-                              {"intermediate_size", "feed_forward_length"},
+                              {"vocab_size", "vocab_size"},
                               {"max_position_embeddings", "context_length"}};
 
 // What each name stands for, in the words of HyperParameters::read_activation.
@@ -109,10 +109,22 @@ Status write_longrope(const HfConfig& rope, const Contexts& sizes, MetadataWrite
   return {};
 }
 
-Status write_scaling(const HfConfig& config, const HfConfig& rope, MetadataWriter& out) {
+Result<std::string> scaling_type(const HfConfig& rope) {
   OPTIMA_ASSIGN(auto type, rope.string("rope_type"));
   OPTIMA_ASSIGN(const auto old_type, rope.string("type"));
-  const std::string name = type ? *type : old_type.value_or("default");
+  return type ? *type : old_type.value_or("default");
+}
+
+// Pairs are over the whole head; the first part of them turns.
+Status write_proportional(const HfConfig& rope, double turning_dims, MetadataWriter& out) {
+  OPTIMA_TRY(out.string("rope.scaling.type", "proportional"));
+  OPTIMA_TRY(out.integer("rope.scaling.turning_pairs", static_cast<int64_t>(turning_dims / 2)));
+  OPTIMA_ASSIGN(const auto factor, rope.real("factor"));
+  return out.real("rope.scaling.factor", factor.value_or(1));
+}
+
+Status write_scaling(const HfConfig& config, const HfConfig& rope, const std::string& name,
+                     MetadataWriter& out) {
   if (name == "default" || name == "none") return {};
   OPTIMA_ASSIGN(const Contexts sizes, contexts(config, rope));
   OPTIMA_TRY(out.string("rope.scaling.type", name == "su" ? "longrope" : name));
@@ -136,20 +148,25 @@ Result<int64_t> hf_head_dim(const HfConfig& config) {
   return hidden / heads;
 }
 
-Status translate_common(const HfConfig& config, MetadataWriter& out) {
+Status translate_sizes(const HfConfig& config, MetadataWriter& out) {
   for (const Rename& row : kNeeded) {
     OPTIMA_ASSIGN(const int64_t value, config.need_integer(row.hf));
     OPTIMA_TRY(out.integer(row.gguf, value));
   }
+  OPTIMA_ASSIGN(const auto epsilon, config.real("rms_norm_eps"));
+  if (epsilon) OPTIMA_TRY(out.real("attention.layer_norm_rms_epsilon", *epsilon));
+  return {};
+}
+
+Status translate_common(const HfConfig& config, MetadataWriter& out) {
+  OPTIMA_TRY(translate_sizes(config, out));
+  OPTIMA_ASSIGN(const int64_t ffn, config.need_integer("intermediate_size"));
+  OPTIMA_TRY(out.integer("feed_forward_length", ffn));
   OPTIMA_ASSIGN(const auto kv_heads, config.integer("num_key_value_heads"));
   if (kv_heads) OPTIMA_TRY(out.integer("attention.head_count_kv", *kv_heads));
   OPTIMA_ASSIGN(const int64_t head_dim, hf_head_dim(config));
   OPTIMA_TRY(out.integer("attention.key_length", head_dim));
-  OPTIMA_TRY(out.integer("attention.value_length", head_dim));
-  OPTIMA_ASSIGN(const auto epsilon, config.real("rms_norm_eps"));
-  if (epsilon) OPTIMA_TRY(out.real("attention.layer_norm_rms_epsilon", *epsilon));
-  OPTIMA_ASSIGN(const int64_t vocabulary, config.need_integer("vocab_size"));
-  return out.integer("vocab_size", vocabulary);
+  return out.integer("attention.value_length", head_dim);
 }
 
 Status translate_rope(const HfConfig& config, const RopeTranslation& how, MetadataWriter& out) {
@@ -172,25 +189,43 @@ Status translate_rope_of(const HfConfig& config, const json::Value& parameters,
   OPTIMA_ASSIGN(const auto outer_part, config.real("partial_rotary_factor"));
   OPTIMA_ASSIGN(const auto inner_part, rope.real("partial_rotary_factor"));
   const double part = inner_part ? *inner_part : outer_part.value_or(how.partial_default);
-  OPTIMA_TRY(out.integer("rope.dimension_count",
-                         static_cast<int64_t>(static_cast<double>(how.head_dim) * part)));
-  OPTIMA_TRY(write_scaling(config, rope, out));
+  if (!(part > 0) || part > 1)
+    return Status(Code::format, text("config.json: 'partial_rotary_factor' is ", part,
+                                     ", wanted more than 0 and at most 1"));
+  const double rotated = static_cast<double>(how.head_dim) * part;
+  OPTIMA_ASSIGN(const std::string type, scaling_type(rope));
+  if (type == "proportional") {
+    OPTIMA_TRY(out.integer("rope.dimension_count", how.head_dim));
+    OPTIMA_TRY(write_proportional(rope, rotated, out));
+  } else {
+    OPTIMA_TRY(out.integer("rope.dimension_count", static_cast<int64_t>(rotated)));
+    OPTIMA_TRY(write_scaling(config, rope, type, out));
+  }
   return rope.all_read();
 }
 
 Status translate_layer_types(const HfConfig& config, std::span<const uint8_t> otherwise,
                              MetadataWriter& out) {
-  OPTIMA_ASSIGN(const auto window, config.integer("sliding_window"));
+  OPTIMA_ASSIGN(std::vector<uint8_t> sliding, sliding_layers(config, otherwise));
+  return write_windows(config, std::move(sliding), out);
+}
+
+Result<std::vector<uint8_t>> sliding_layers(const HfConfig& config,
+                                            std::span<const uint8_t> otherwise) {
   OPTIMA_ASSIGN(const auto types, config.strings("layer_types"));
   std::vector<uint8_t> sliding(otherwise.begin(), otherwise.end());
-  if (types) {
-    sliding.clear();
-    for (const std::string& type : *types) {
-      if (type != "sliding_attention" && type != "full_attention")
-        return unknown("layer_types", type);
-      sliding.push_back(type == "sliding_attention" ? 1 : 0);
-    }
+  if (!types) return sliding;
+  sliding.clear();
+  for (const std::string& type : *types) {
+    if (type != "sliding_attention" && type != "full_attention")
+      return unknown("layer_types", type);
+    sliding.push_back(type == "sliding_attention" ? 1 : 0);
   }
+  return sliding;
+}
+
+Status write_windows(const HfConfig& config, std::vector<uint8_t> sliding, MetadataWriter& out) {
+  OPTIMA_ASSIGN(const auto window, config.integer("sliding_window"));
   if (std::count(sliding.begin(), sliding.end(), 1) == 0) return {};
   if (!window) return Status(Code::format, "config.json: 'sliding_window' is missing");
   OPTIMA_TRY(out.integer("attention.sliding_window", *window));

@@ -48,6 +48,8 @@ struct HfForm {
 
 // Sizes, heads, epsilon, context, embedding tie under the names that Llama's folders use.
 Status translate_common(const HfConfig& config, MetadataWriter& out);
+// The same without what may differ by layer: kv heads, head size, feed-forward width.
+Status translate_sizes(const HfConfig& config, MetadataWriter& out);
 // rope_theta with rope_scaling, or rope_parameters: base, type and numbers of the scaling, and
 // partial_rotary_factor. `head_dim` is what a factor of 1 rotates.
 struct RopeTranslation {
@@ -65,6 +67,10 @@ Result<int64_t> hf_head_dim(const HfConfig& config);
 // `sliding`).
 Status translate_layer_types(const HfConfig& config, std::span<const uint8_t> otherwise,
                              MetadataWriter& out);
+// Its two halves: for each layer whether it is sliding, and the metadata of that.
+Result<std::vector<uint8_t>> sliding_layers(const HfConfig& config,
+                                            std::span<const uint8_t> otherwise);
+Status write_windows(const HfConfig& config, std::vector<uint8_t> sliding, MetadataWriter& out);
 // Writes what the activation is; a name that is not known is refused. Absent = the family's own.
 Status translate_activation(const HfConfig& config, std::string_view key, MetadataWriter& out);
 // The key must be absent or have this value: another one asks for what is not computed.
