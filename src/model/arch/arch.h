@@ -71,6 +71,7 @@ inline constexpr HfTensorName kLlamaNames[] = {
 
 extern const Architecture kGemma2;
 extern const Architecture kGemma3;
+extern const Architecture kGemma4;
 extern const Architecture kGpt2;
 extern const Architecture kGptNeox;
 extern const Architecture kGptOss;

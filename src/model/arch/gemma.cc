@@ -3,6 +3,8 @@
 
 #include <cmath>
 
+#include "base/text.h"
+
 namespace optima::model {
 Status configure_gemma(const HyperParameters& keys, size_t layers_of_largest, ModelConfig& config) {
   OPTIMA_TRY(keys.read_activation("gelu_tanh", config));
@@ -53,6 +55,17 @@ Status translate_gemma(const HfConfig& config, MetadataWriter& out) {
     if (value) OPTIMA_TRY(out.real(cap, *value));
   }
   return {};
+}
+
+Status translate_sliding_rope(const json::Value& parameters, MetadataWriter& out) {
+  const HfConfig rope(parameters);
+  OPTIMA_ASSIGN(const auto type, rope.string("rope_type"));
+  if (type.value_or("default") != "default")
+    return Status(Code::unsupported, text("config.json: rope_type ", in_quotes(*type),
+                                          " of sliding layers is not supported"));
+  OPTIMA_ASSIGN(const double base, rope.need_real("rope_theta"));
+  OPTIMA_TRY(out.real("rope.freq_base_swa", base));
+  return rope.all_read();
 }
 
 }  // namespace optima::model

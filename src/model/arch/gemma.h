@@ -18,6 +18,9 @@ Result<graph::ValueId> gemma_block(BlockBuilder& block, graph::ValueId x);
 // Sizes, activation, attention scale; what no Gemma checkpoint has is refused.
 Status translate_gemma(const HfConfig& config, MetadataWriter& out);
 
+// rope_parameters of the windowed layers, which are not scaled: rope.freq_base_swa.
+Status translate_sliding_rope(const json::Value& parameters, MetadataWriter& out);
+
 inline constexpr HfTensorName kGemmaNames[] = {
     {"model.norm.weight", "output_norm.weight", HfTransform::add_one},
     {"model.layers.{}.input_layernorm.weight", "blk.{}.attn_norm.weight", HfTransform::add_one},

@@ -1,7 +1,6 @@
 // Gemma 3, text (Gemma Team 2025, arXiv:2503.19786): five windowed layers to one global, each kind
 // with its own rotary base; norms before and after attention and feed-forward; norms on q and k
 // heads. Norm weights in GGUF files hold 1 + w.
-#include "base/text.h"
 #include "model/arch/gemma.h"
 #include "model/rope.h"
 
@@ -47,14 +46,7 @@ Status translate_ropes(const HfConfig& config, const RopeTranslation& how, Metad
     OPTIMA_TRY(out.real("rope.freq_base_swa", local.value_or(kDefaultLocalBase)));
     return translate_rope(config, how, out);
   }
-  const HfConfig local(*sliding);
-  OPTIMA_ASSIGN(const auto type, local.string("rope_type"));
-  if (type.value_or("default") != "default")
-    return Status(Code::unsupported, text("config.json: rope_type ", in_quotes(*type),
-                                          " of sliding layers is not supported"));
-  OPTIMA_ASSIGN(const double base, local.need_real("rope_theta"));
-  OPTIMA_TRY(out.real("rope.freq_base_swa", base));
-  OPTIMA_TRY(local.all_read());
+  OPTIMA_TRY(translate_sliding_rope(*sliding, out));
   return translate_rope_of(config, *full, how, out);
 }
 
