@@ -189,7 +189,7 @@ TEST(Attention, TokenCountsAroundPagesAndBlocks) {
 }
 
 TEST(Attention, HeadSizes) {
-  for (const int64_t head_dim : {8, 16, 24, 32, 40, 64, 72, 80, 96, 112, 128, 192, 256}) {
+  for (const int64_t head_dim : {8, 16, 24, 32, 40, 64, 72, 80, 96, 112, 128, 192, 256, 512}) {
     for (const KvType type : {KvType::f16, KvType::f32}) {
       check({.tokens = 19,
              .first_position = 37,
