@@ -8,10 +8,12 @@
 namespace optima::abi {
 
 Status check_size(std::string_view name, uint32_t size, uint32_t size_min) {
-  if (size >= size_min && size <= kStructSizeMax) return {};
+  // Every release's size is a multiple of 8; another one would cut a field in two.
+  constexpr uint32_t kAlignment = 8;
+  if (size >= size_min && size <= kStructSizeMax && size % kAlignment == 0) return {};
   return Status(Code::invalid_argument,
-                text(name, ": struct_size is ", size, ", must be ", size_min, "..", kStructSizeMax,
-                     " (sizeof the struct)"),
+                text(name, ": struct_size is ", size, ", must be a multiple of ", kAlignment,
+                     " from ", size_min, " to ", kStructSizeMax, " (sizeof the struct)"),
                 {.wanted = size_min, .available = size, .limit = kStructSizeMax});
 }
 
