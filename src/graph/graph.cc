@@ -1,15 +1,11 @@
 // Building and printing graphs; the meaning of each operation stands in graph.h.
 #include "graph/graph.h"
 
+#include "base/overloaded.h"
 #include "base/text.h"
 
 namespace optima::graph {
 namespace {
-
-template <typename... Visitors>
-struct Overloaded : Visitors... {
-  using Visitors::operator()...;
-};
 
 int64_t bytes_of(const Weight& weight, int64_t rows) {
   const kernels::WeightTypeInfo* info =

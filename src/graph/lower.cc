@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/overloaded.h"
 #include "base/text.h"
 #include "graph/arena.h"
 #include "graph/program.h"
@@ -11,11 +12,6 @@
 
 namespace optima::graph {
 namespace {
-
-template <typename... Visitors>
-struct Overloaded : Visitors... {
-  using Visitors::operator()...;
-};
 
 bool is_wide(const Op& op) {
   return std::holds_alternative<Matmul>(op) || std::holds_alternative<Attention>(op) ||

@@ -6,15 +6,11 @@
 #include <vector>
 
 #include "backend/cpu/step_context.h"
+#include "base/overloaded.h"
 #include "base/text.h"
 
 namespace optima::backend::cpu {
 namespace {
-
-template <typename... Visitors>
-struct Overloaded : Visitors... {
-  using Visitors::operator()...;
-};
 
 constexpr size_t kNever = SIZE_MAX;
 
