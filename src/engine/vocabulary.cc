@@ -96,6 +96,19 @@ Result<std::unique_ptr<tokenizer::Tokenizer>> load_hf_tokenizer(const model::Mod
   return tokenizer;
 }
 
+// Normalisation rules of Unigram vocabularies: an array of bytes.
+Status read_charsmap(const model::Metadata& metadata, std::string& out) {
+  constexpr std::string_view kKey = "tokenizer.ggml.precompiled_charsmap";
+  OPTIMA_ASSIGN(const auto* bytes, metadata.integers(kKey));
+  if (bytes == nullptr) return {};
+  for (const int64_t byte : *bytes) {
+    if (byte < -128 || byte > 255)
+      return Status(Code::format, text("metadata key '", kKey, "' holds ", byte, ", no byte"));
+    out += static_cast<char>(byte);
+  }
+  return {};
+}
+
 Result<std::unique_ptr<tokenizer::Tokenizer>> load_gguf_tokenizer(const model::Metadata& metadata) {
   tokenizer::VocabularySpec spec;
   OPTIMA_ASSIGN(const auto kind, metadata.string("tokenizer.ggml.model"));
@@ -123,6 +136,11 @@ Result<std::unique_ptr<tokenizer::Tokenizer>> load_gguf_tokenizer(const model::M
   OPTIMA_ASSIGN(spec.add_space_prefix, flag(metadata, "tokenizer.ggml.add_space_prefix"));
   OPTIMA_ASSIGN(const int remove, flag(metadata, "tokenizer.ggml.remove_extra_whitespaces"));
   spec.remove_extra_whitespaces = remove == 1;
+  OPTIMA_ASSIGN(spec.lowercase, flag(metadata, "tokenizer.ggml.normalizer.lowercase"));
+  OPTIMA_ASSIGN(spec.strip_accents, flag(metadata, "tokenizer.ggml.normalizer.strip_accents"));
+  std::string charsmap;
+  OPTIMA_TRY(read_charsmap(metadata, charsmap));
+  spec.charsmap = charsmap;
   return tokenizer::Tokenizer::create(spec);
 }
 
