@@ -48,7 +48,8 @@ def stands_alone(step):
 def word():
     step = pre_tokenizers.Whitespace()
     return {
-        c for c in CODE_POINTS if [p for p, _ in step.pre_tokenize_str("a" + chr(c))] == ["a" + chr(c)]
+        c for c in CODE_POINTS
+        if [p for p, _ in step.pre_tokenize_str("a" + chr(c))] == ["a" + chr(c)]
     }
 
 

@@ -104,7 +104,8 @@ def byte_level(name, strings):
         "merges": merges,
         "tokens": sorted(index, key=index.get) + make_tokenizer.CONTROL,
     }
-    vocabulary["kinds"] = [tools.NORMAL] * len(index) + [tools.CONTROL] * len(make_tokenizer.CONTROL)
+    special = len(make_tokenizer.CONTROL)
+    vocabulary["kinds"] = [tools.NORMAL] * len(index) + [tools.CONTROL] * special
     vocabulary["bos"] = vocabulary["eos"] = len(index)
     reference = Tokenizer(models.BPE(vocab=index, merges=merges, ignore_merges=whole_words))
     reference.pre_tokenizer, reference.normalizer = trained.pre_tokenizer, trained.normalizer

@@ -123,7 +123,8 @@ def byte_fallback(normalizer, pre, decoder, special=("<unk>", "<s>", "</s>"), **
 
     def make(lines, size):
         trained = Tokenizer(models.BPE(unk_token="<unk>"))
-        trained.normalizer, trained.pre_tokenizer = normalizer(), P.Split("\u2581", "merged_with_next")
+        trained.normalizer = normalizer()
+        trained.pre_tokenizer = P.Split("\u2581", "merged_with_next")
         trained.train_from_iterator(
             lines,
             trainers.BpeTrainer(vocab_size=size, limit_alphabet=150, show_progress=False),
@@ -197,7 +198,8 @@ def charsmap(rules):
             path = pathlib.Path(folder) / "rules.tsv"
             path.write_text(
                 "".join(
-                    " ".join(f"{ord(c):X}" for c in a) + "\t" + " ".join(f"{ord(c):X}" for c in b) + "\n"
+                    " ".join(f"{ord(c):X}" for c in a) + "\t"
+                    + " ".join(f"{ord(c):X}" for c in b) + "\n"
                     for a, b in rules.items()
                 )
             )
@@ -271,7 +273,8 @@ def unigram(normalizer, pre, byte_tokens=False, post=True):
 
 def clip(lines, size):
     tokenizer = Tokenizer(
-        models.BPE(unk_token="<|endoftext|>", end_of_word_suffix="</w>", continuing_subword_prefix="")
+        models.BPE(unk_token="<|endoftext|>", end_of_word_suffix="</w>",
+                   continuing_subword_prefix="")
     )
     tokenizer.normalizer = N.Sequence([N.NFC(), N.Replace(Regex(r"\s+"), " "), N.Lowercase()])
     tokenizer.pre_tokenizer = P.Sequence(
@@ -348,7 +351,8 @@ FAMILIES = {
     "phi": with_added(byte_level(None, special=CHAT, prefix_space=True), *ADDED),
     "llama3": with_template(
         byte_level(
-            lambda: split_bytes(LLAMA3), special=("<|begin_of_text|>", "<|eot_id|>"), ignore_merges=True
+            lambda: split_bytes(LLAMA3), special=("<|begin_of_text|>", "<|eot_id|>"),
+            ignore_merges=True
         ),
         "<|begin_of_text|>",
     ),
@@ -403,7 +407,8 @@ FAMILIES = {
     "no-bytes": byte_fallback(
         lambda: LLAMA_PREFIX, None, llama_decoder, byte_fallback=False, fuse_unk=False
     ),
-    "bert": with_added(word_piece(lambda: N.BertNormalizer(), lambda: P.BertPreTokenizer()), *ADDED),
+    "bert": with_added(word_piece(lambda: N.BertNormalizer(), lambda: P.BertPreTokenizer()),
+                       *ADDED),
     "bert-cased": word_piece(
         lambda: N.BertNormalizer(lowercase=False, strip_accents=False),
         lambda: P.BertPreTokenizer(),

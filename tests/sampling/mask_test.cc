@@ -13,8 +13,11 @@ std::vector<std::string> random_tokens(std::mt19937& random) {
   const std::vector<std::string> pieces{"a",  "b",    "\"", "\":", ",",   "{",    "}",    "[",
                                         "]",  "1",    "23", ".",   " ",   "\n",   "\\",   "\\u00",
                                         "e9", "true", "nu", "ll",  "abc", "\xc3", "\xa9", "-"};
-  std::vector<std::string> tokens{std::string(30, 'a'), std::string(60, 'b') + "\"",
-                                  std::string(40, ' '), std::string(26, '1')};
+  std::vector<std::string> tokens;
+  tokens.emplace_back(30, 'a');
+  tokens.push_back(std::string(60, 'b') + "\"");
+  tokens.emplace_back(40, ' ');
+  tokens.emplace_back(26, '1');
   for (int i = 0; i < 300; ++i) {
     std::string token;
     for (size_t count = 1 + random() % 5; count > 0; --count)
