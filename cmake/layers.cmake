@@ -52,10 +52,11 @@ function(optima_layer name)
   set_property(GLOBAL APPEND PROPERTY OPTIMA_LAYER_LIBS ${arg_LIBS})
 endfunction()
 
-# optima_test(NAME LAYERS layer... [LIBS lib...]): one GoogleTest program of all *_test.cc at and
-# below this folder, linked with the objects of the layers named and no others.
+# optima_test(NAME LAYERS layer... [LIBS lib...] [HEADERS header...]): one GoogleTest program of all
+# *_test.cc at and below this folder, linked with the objects of the layers named and no others.
+# HEADERS are large ones that most of its files include.
 function(optima_test name)
-  cmake_parse_arguments(arg "" "" "LAYERS;LIBS" ${ARGN})
+  cmake_parse_arguments(arg "" "" "LAYERS;LIBS;HEADERS" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*_test.cc)
   if(NOT sources)
     return()
@@ -65,7 +66,8 @@ function(optima_test name)
     target_link_libraries(test_${name} PRIVATE optima_${layer})
   endforeach()
   target_link_libraries(test_${name} PRIVATE optima_flags ${arg_LIBS} GTest::gtest GTest::gmock GTest::gtest_main)
-  target_precompile_headers(test_${name} PRIVATE <gtest/gtest.h> ${OPTIMA_COMMON_HEADERS})
+  target_precompile_headers(test_${name} PRIVATE <gtest/gtest.h> ${OPTIMA_COMMON_HEADERS}
+                                                 ${arg_HEADERS})
   target_compile_definitions(test_${name} PRIVATE
     OPTIMA_SOURCE_DIR="${PROJECT_SOURCE_DIR}" OPTIMA_BINARY_DIR="${PROJECT_BINARY_DIR}")
   if(OPTIMA_SANITIZE)  # Instrumented test macros take minutes to optimise; the layers stay at -O1.

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Everything that must pass before a change goes in, in one command: the dev preset (unit tests of
-# every kernel variant, goldens, ABI, tidy, C examples, the program), then the whole of it once more
-# under AddressSanitizer and UBSan, then the threaded parts under ThreadSanitizer.
+# every kernel variant, goldens, ABI, tidy, C examples, the program), then the library's own once
+# more under AddressSanitizer and UBSan, then the threaded parts under ThreadSanitizer.
 # The last line is "N passed, M failed" over all of these; a stage that does not build counts as
 # one failure and the next stage still runs.
 set -uo pipefail

@@ -19,7 +19,7 @@ namespace optima::sampling::grammar {
 struct Limits {
   int64_t text_bytes = 4 << 20;      // of the schema, grammar or expression
   int64_t states = 1 << 18;          // of the compiled network
-  int64_t nesting = 1000;            // of groups in the text of a grammar or an expression
+  int64_t nesting = 128;             // of groups in the text of a grammar or an expression
   int64_t depth = 1 << 16;           // of the stack while text is read: nested calls
   int64_t work = 1 << 16;            // stacks looked at for one byte
   int64_t mask_work = 1 << 24;       // for one mask
