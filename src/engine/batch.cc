@@ -41,8 +41,12 @@ void PackedBatch::add(RequestImpl& request, int64_t tokens) {
     page_lists_.push_back(session.table_.pages(group).data());
   const size_t scored_begin = scored_.size();
   request.collect_scored_rows(static_cast<int32_t>(row_begin), tokens, scored_);
-  sequences_.push_back({&request, tokens, scored_begin, scored_.size(),
-                        kv_bytes_read(session.runner().layout, first, tokens)});
+  sequences_.push_back({&request,
+                        tokens,
+                        scored_begin,
+                        scored_.size(),
+                        kv_bytes_read(session.runner().layout, first, tokens),
+                        {}});
 }
 
 graph::Batch PackedBatch::view() {

@@ -17,6 +17,7 @@ struct PackedSequence {
   int64_t tokens = 0;
   size_t scored_begin = 0, scored_end = 0;  // into PackedBatch::scored
   int64_t kv_bytes_read = 0;                // by attention, over all layers
+  Status failure;  // of this request alone: its grammar, its hook, its logits
 };
 
 class PackedBatch {
@@ -27,6 +28,7 @@ class PackedBatch {
   bool empty() const { return sequences_.empty(); }
 
   const std::vector<PackedSequence>& sequences() const { return sequences_; }
+  std::vector<PackedSequence>& sequences() { return sequences_; }
   const std::vector<ScoredRow>& scored() const { return scored_; }
   // Valid until the next add() or clear().
   graph::Batch view();

@@ -95,6 +95,10 @@ void EngineImpl::forward(ModelRunner* runner, Sessions& released) {
         retire(request, FinishReason::error, status, time, released);
       continue;
     }
+    if (!sequence.failure.ok()) {
+      retire(request, FinishReason::error, sequence.failure, time, released);
+      continue;
+    }
     request.advance(sequence.tokens, time);
     if (const auto reason = request.publish_token(time))
       retire(request, *reason, {}, time, released);
@@ -112,8 +116,11 @@ Status EngineImpl::score(ModelRunner* runner, const graph::Batch& batch) {
     for (int64_t i = 0; i < count; ++i) {
       const auto index = static_cast<size_t>(begin + i);
       while (index >= batch_.sequences()[sequence].scored_end) ++sequence;
-      OPTIMA_TRY(batch_.sequences()[sequence].request->take_row(
-          rows[index], {logits + i * runner->vocabulary, static_cast<size_t>(runner->vocabulary)}));
+      PackedSequence& taker = batch_.sequences()[sequence];
+      if (taker.failure.ok())
+        taker.failure = taker.request->take_row(
+            rows[index],
+            {logits + i * runner->vocabulary, static_cast<size_t>(runner->vocabulary)});
     }
   }
   return {};

@@ -230,7 +230,9 @@ Status RequestImpl::sample(std::span<float> logits) {
   }
   OPTIMA_ASSIGN(pick_, sampler_->sample(logits, session_->tokens_,
                                         static_cast<int64_t>(result_.tokens.size()), limits));
-  return {};
+  if (!grammar_) return {};
+  next_grammar_ = grammar_;
+  return next_grammar_->accept(pick_->token);
 }
 
 void RequestImpl::advance(int64_t tokens, TimePoint now) {
@@ -246,7 +248,7 @@ void RequestImpl::advance(int64_t tokens, TimePoint now) {
 }
 
 std::optional<FinishReason> RequestImpl::finish_reason_of(int32_t token) const {
-  if (ended_by_grammar_) return FinishReason::stop;
+  if (grammar_ && grammar_->is_finished()) return FinishReason::stop;  // nothing can follow
   if (!spec_.ignore_eos) {
     const Result<const tokenizer::Tokenizer*> tokenizer = session_->model_impl().tokenizer();
     if (token < (*tokenizer)->size() && (*tokenizer)->ends_generation(token))
@@ -278,9 +280,7 @@ std::optional<FinishReason> RequestImpl::publish_token(TimePoint now) {
   event.logprob = pick.logprob;
   event.top = pick.top;
   event.index = static_cast<int64_t>(result_.tokens.size()) - 1;
-  // The token is one that the mask allowed. A text that nothing can follow is at its end.
-  if (grammar_ && (!grammar_->accept(pick.token).ok() || grammar_->is_finished()))
-    ended_by_grammar_ = true;
+  if (grammar_) grammar_ = std::move(next_grammar_);
   std::optional<FinishReason> reason = finish_reason_of(pick.token);
   Result<tokenizer::Detokenizer::Piece> piece = detokenizer_->push(pick.token);
   if (piece.ok()) {  // Rows of the head beyond the tokenizer's vocabulary have no text.

@@ -109,13 +109,13 @@ class RequestImpl final : public Request, public std::enable_shared_from_this<Re
   std::optional<TimePoint> deadline_;
   std::optional<sampling::Sampler> sampler_;
   std::optional<sampling::GrammarState> grammar_;
+  std::optional<sampling::GrammarState> next_grammar_;  // with pick_
   std::optional<tokenizer::Detokenizer> detokenizer_;
   std::optional<sampling::StopStrings> stops_;
   std::optional<sampling::Pick> pick_;  // chosen, not yet published
   size_t next_logits_ = 0;              // into spec_.logits_positions
   bool waits_for_host_ = false;
   std::optional<Verdict> verdict_;
-  bool ended_by_grammar_ = false;
   bool done_ = false;
   std::deque<Event> events_;           // Delivery::callback
   std::deque<Event>* sink_ = nullptr;  // the engine's queue

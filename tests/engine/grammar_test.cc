@@ -108,5 +108,40 @@ TEST_F(Grammars, TheHookDecides) {
   EXPECT_EQ(failed->result().finish, FinishReason::error);
 }
 
+// In one batch: what fails in one request is no matter of the others.
+TEST(GrammarBatch, AFailureStaysWithItsRequest) {
+  const TinyModel tiny = tiny_model("llama-f32");
+  EngineOptions host_driven;
+  host_driven.drive = Drive::host;
+  const Closing engine{new_engine(host_driven)};
+  const auto model = must(engine->load(model::PathSource{tiny.path}, {}));
+  const auto steps = static_cast<int64_t>(tiny.continuation.size());
+  std::vector<std::shared_ptr<Session>> sessions;
+  std::vector<std::shared_ptr<Request>> requests;
+  for (int i = 0; i < 3; ++i) {
+    sessions.push_back(must(engine->create_session(model, {})));
+    RequestSpec spec = ids_request(tiny.prompt, steps);
+    if (i == 1) {
+      spec.logits_hook = [calls = 0](std::span<float>, std::span<const int32_t>) mutable -> Status {
+        return ++calls < 3 ? Status() : Status(Code::invalid_state, "the third is too many");
+      };
+    }
+    requests.push_back(must(engine->submit(sessions.back(), std::move(spec))));
+  }
+  while (must(engine->step())) {
+  }
+  for (const size_t other : {size_t{0}, size_t{2}}) {
+    EXPECT_TRUE(requests[other]->result().status.ok())
+        << requests[other]->result().status.message();
+    EXPECT_EQ(output_ids(requests[other]->result()), tiny.continuation);
+  }
+  EXPECT_EQ(requests[1]->result().status.code(), Code::invalid_state);
+  EXPECT_EQ(requests[1]->result().finish, FinishReason::error);
+  EXPECT_EQ(requests[1]->result().tokens.size(), 2u);
+  // Its session is as usable as before.
+  const auto again = must(engine->generate(sessions[1], ids_request(tiny.prompt, steps), nullptr));
+  EXPECT_EQ(output_ids(again->result()), tiny.continuation);
+}
+
 }  // namespace
 }  // namespace optima::engine
