@@ -112,6 +112,14 @@ TEST(HfFolder, WhatConfigAsksAndIsNotKnownIsNamed) {
   part.replace("config.json", "\"rope_theta\": 10000.0",
                "\"rope_theta\": 10000.0, \"partial_rotary_factor\": 1e300");
   part.expect(Code::format, "partial_rotary_factor");
+  const Folder huge, text, twice;
+  huge.replace("config.json", "\"intermediate_size\": 36",
+               "\"intermediate_size\": 9223372036854775807");
+  huge.expect(Code::format, "'intermediate_size'");
+  text.replace("config.json", "\"use_cache\"", "\"rope_scaling\": \"yarn\", \"use_cache\"");
+  text.expect(Code::unsupported, "'rope_scaling'");
+  twice.replace("config.json", "\"rope_parameters\": {", "\"rope_parameters\": 7, \"was\": {");
+  twice.expect(Code::format, "should be is none");
   array.write("config.json", "[1, 2");
   array.expect(Code::format, "config.json");
 }

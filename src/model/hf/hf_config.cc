@@ -93,7 +93,11 @@ const json::Value* HfConfig::find(std::string_view key) const {
 Result<std::optional<int64_t>> HfConfig::integer(std::string_view key) const {
   const json::Value* value = find(key);
   if (value == nullptr) return std::optional<int64_t>();
-  if (value->integer() == nullptr) return wrong_type(key, "whole number");
+  // Far above any size, and products with small numbers stay within 64 bits.
+  constexpr int64_t kMagnitudeMax = int64_t{1} << 53;
+  if (value->integer() == nullptr || *value->integer() > kMagnitudeMax ||
+      *value->integer() < -kMagnitudeMax)
+    return wrong_type(key, "whole number of at most 2^53");
   return std::optional<int64_t>(*value->integer());
 }
 
@@ -157,7 +161,8 @@ Result<double> HfConfig::need_real(std::string_view key) const {
 }
 
 Status HfConfig::all_read() const {
-  if (config_.object() == nullptr) return {};
+  if (config_.object() == nullptr)
+    return Status(Code::format, "config.json: where an object of options should be is none");
   for (const json::Member& member : *config_.object()) {
     if (member.value.is_null() || read_.find(member.key) != read_.end()) continue;
     if (std::find(kWithoutEffect.begin(), kWithoutEffect.end(), member.key) != kWithoutEffect.end())

@@ -173,6 +173,9 @@ Status translate_rope(const HfConfig& config, const RopeTranslation& how, Metada
   const json::Value* parameters = config.find("rope_parameters");
   const json::Value* scaling = config.find("rope_scaling");
   const json::Value empty{json::Object{}};
+  if (parameters != nullptr && scaling != nullptr)
+    return Status(Code::unsupported,
+                  "config.json: both 'rope_parameters' and 'rope_scaling' are given");
   return translate_rope_of(config,
                            parameters != nullptr ? *parameters
                            : scaling != nullptr  ? *scaling

@@ -75,8 +75,7 @@ int64_t product(std::span<const int64_t> sizes) {
   return out;
 }
 
-}  // namespace
-
+// The weight type of 16- and 32-bit floats; any other dtype is an error that names the tensor.
 Result<kernels::WeightType> weight_type_of(const SafeTensor& tensor) {
   switch (tensor.type) {
     case SafeType::f32:
@@ -91,6 +90,8 @@ Result<kernels::WeightType> weight_type_of(const SafeTensor& tensor) {
                                             "; weights of F32, F16 and BF16 are supported"));
   }
 }
+
+}  // namespace
 
 Status HfTensors::add_all(const std::vector<SafeTensor>& tensors) {
   for (const SafeTensor& tensor : tensors) by_name_.emplace(tensor.name, &tensor);

@@ -46,7 +46,4 @@ class HfTensors {
   std::unordered_map<std::string_view, const SafeTensor*> by_name_;
 };
 
-// The weight type of 16- and 32-bit floats; any other dtype is an error that names the tensor.
-Result<kernels::WeightType> weight_type_of(const SafeTensor& tensor);
-
 }  // namespace optima::model
