@@ -34,12 +34,14 @@ class Lowering {
  private:
   // Every value is defined before it is read, and layers that touch KV have a place there.
   Status check() const {
+    // A value that was rewritten in place is no longer there under its old name.
     std::vector<bool> defined(graph_.values.size(), false);
     for (const Op& op : graph_.ops) {
       for (const ValueId id : reads(op))
         if (!defined[static_cast<size_t>(id)])
           return Status(Code::internal,
-                        text("graph: value %", id, " is read before it is defined"));
+                        text("graph: value %", id, " is read where it is not defined"));
+      if (const ValueId gone = rewritten(op); gone >= 0) defined[static_cast<size_t>(gone)] = false;
       for (const ValueId id : defines(op)) defined[static_cast<size_t>(id)] = true;
       const auto* store = std::get_if<StoreKv>(&op);
       const auto* attention = std::get_if<Attention>(&op);
