@@ -1,12 +1,11 @@
-// The segmentation of the highest sum of scores (Viterbi). Sums are kept in single precision as
-// sentencepiece keeps them: of two segmentations that are nearly equal the rounding decides.
+// Sums of scores are kept in single precision, as sentencepiece keeps them.
 #include "tokenizer/unigram_tokenizer.h"
 
 #include <algorithm>
 #include <limits>
 
 #include "base/text.h"
-#include "tokenizer/utf8.h"
+#include "tokenizer/viterbi.h"
 
 namespace optima::tokenizer {
 namespace {
@@ -15,12 +14,6 @@ constexpr float kUnknownPenalty = 10;    // below the worst score
 constexpr size_t kTokenBytesMax = 4096;  // bounds the work at one position
 
 }  // namespace
-
-struct UnigramTokenizer::Node {
-  float score = 0;
-  int32_t begin = -1;  // where the piece that ends here begins; -1 = none does
-  int32_t id = -1;     // -1 = unknown
-};
 
 Result<std::unique_ptr<Tokenizer>> UnigramTokenizer::create(const VocabularySpec& file) {
   const VocabularySpec spec = with_named_tokens(file);
@@ -58,33 +51,17 @@ float UnigramTokenizer::score_with(float score, int32_t id, size_t bytes) const 
 Status UnigramTokenizer::encode_text(std::string_view input, std::vector<int32_t>& ids) const {
   const std::string normalized = normalize(input);
   const std::string_view rest = normalized;
-  std::vector<Node> nodes(rest.size() + 1);
-  const auto offer = [&](size_t begin, size_t end, float score, int32_t id) {
-    Node& node = nodes[end];
-    if (node.begin >= 0 && !(score > node.score)) return;
-    node = {score, static_cast<int32_t>(begin), id};
-  };
-  for (size_t begin = 0; begin < rest.size();) {
-    const Utf8Step step = utf8_step(rest, begin);
-    const size_t bytes = step.state == Utf8State::valid ? step.bytes : 1;
-    const float here = nodes[begin].score;
-    bool has_character = false;
-    trie_.for_each_prefix(rest.substr(begin), [&](size_t length, int32_t id) {
-      offer(begin, begin + length, score_with(here, id, length), id);
-      has_character = has_character || length == bytes;
-    });
-    if (!has_character) {
-      offer(begin, begin + bytes, unknown_score_ + here, -1);
-    }
-    begin += bytes;
-  }
+  std::vector<ViterbiNode<float>> nodes;
+  find_best_path(rest, trie_, nodes, [this](float score, int32_t id, size_t bytes) {
+    return id < 0 ? unknown_score_ + score : score_with(score, id, bytes);
+  });
   std::vector<size_t> ends;  // from the last piece to the first
   for (size_t end = rest.size(); end > 0; end = static_cast<size_t>(nodes[end].begin)) {
     ends.push_back(end);
   }
   const size_t first = ids.size();
   for (size_t i = ends.size(); i-- > 0;) {
-    const Node& node = nodes[ends[i]];
+    const ViterbiNode<float>& node = nodes[ends[i]];
     const auto begin = static_cast<size_t>(node.begin);
     if (node.id >= 0) {
       ids.push_back(node.id);

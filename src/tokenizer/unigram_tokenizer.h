@@ -16,7 +16,6 @@ class UnigramTokenizer final : public SentencePieceBase {
   explicit UnigramTokenizer(const VocabularySpec& spec) : SentencePieceBase(spec) {}
   Status encode_text(std::string_view text, std::vector<int32_t>& ids) const override;
 
-  struct Node;
   // How good a path is that goes on from `score` with this piece of so many bytes.
   float score_with(float score, int32_t id, size_t bytes) const;
 

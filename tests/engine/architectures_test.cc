@@ -131,19 +131,7 @@ TEST_P(Architectures, TokenByToken) {
   const size_t last = golden_.sequences.size() - 1;
   const auto& ids = golden_.sequences[last];
   const auto session = must(engine->create_session(model, options_for(ids, GetParam().path)));
-  std::vector<float> logits(golden_.logits[last].size(), NAN);
-  for (size_t i = 0; i < ids.size(); ++i) {
-    RequestSpec spec = ids_request({ids[i]}, 0);
-    spec.prompt_only = true;
-    spec.prompt_mode = PromptMode::append;
-    spec.logits_positions = {static_cast<int64_t>(i)};
-    spec.logits_out = logits.data() + i * static_cast<size_t>(golden_.vocabulary);
-    spec.logits_capacity = golden_.vocabulary;
-    const auto request = must(engine->generate(session, spec, nullptr));
-    ASSERT_TRUE(request->result().status.ok()) << request->result().status.message();
-    ASSERT_EQ(request->result().counters.cached_tokens, static_cast<int64_t>(i));
-  }
-  compare(last, logits);
+  compare(last, token_by_token_logits(*engine.engine, session, ids, golden_.vocabulary));
 }
 
 // From text to ids to text, with the tokenizer that the folder or file brings.

@@ -54,4 +54,25 @@ inline double mean_kld(const std::vector<float>& truth, const std::vector<float>
   return sum / static_cast<double>(rows);
 }
 
+// The same with one request for each token.
+inline std::vector<float> token_by_token_logits(Engine& engine,
+                                                const std::shared_ptr<Session>& session,
+                                                const std::vector<int32_t>& ids,
+                                                int64_t vocabulary) {
+  std::vector<float> logits(ids.size() * static_cast<size_t>(vocabulary), NAN);
+  for (size_t i = 0; i < ids.size(); ++i) {
+    RequestSpec spec = ids_request({ids[i]}, 0);
+    spec.prompt_only = true;
+    spec.prompt_mode = PromptMode::append;
+    spec.logits_positions = {static_cast<int64_t>(i)};
+    spec.logits_out = logits.data() + i * static_cast<size_t>(vocabulary);
+    spec.logits_capacity = vocabulary;
+    const auto request = must(engine.generate(session, spec, nullptr));
+    EXPECT_TRUE(request->result().status.ok()) << request->result().status.message();
+    EXPECT_EQ(request->result().logits_rows, 1);
+    EXPECT_EQ(request->result().counters.cached_tokens, static_cast<int64_t>(i));
+  }
+  return logits;
+}
+
 }  // namespace optima::engine

@@ -54,20 +54,7 @@ TEST_P(Logits, TokenByToken) {
   const TinyModel tiny = tiny_model(GetParam().name);
   const Closing engine{new_engine()};
   const auto session = new_session(*engine.engine, tiny.path, options());
-  std::vector<float> logits(tiny.logits.size());
-  const std::vector<int32_t> ids = tiny.all();
-  for (size_t i = 0; i < ids.size(); ++i) {
-    RequestSpec spec = ids_request({ids[i]}, 0);
-    spec.prompt_only = true;
-    spec.prompt_mode = PromptMode::append;
-    spec.logits_positions = {static_cast<int64_t>(i)};
-    spec.logits_out = logits.data() + i * static_cast<size_t>(tiny.vocabulary);
-    spec.logits_capacity = tiny.vocabulary;
-    const auto request = must(engine->generate(session, spec, nullptr));
-    ASSERT_EQ(request->result().logits_rows, 1);
-    ASSERT_EQ(request->result().counters.cached_tokens, static_cast<int64_t>(i));
-  }
-  compare(tiny, logits);
+  compare(tiny, token_by_token_logits(*engine.engine, session, tiny.all(), tiny.vocabulary));
 }
 
 // One sequence in prefill while two decode, all in the engine's own batches.

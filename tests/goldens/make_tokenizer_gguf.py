@@ -151,24 +151,8 @@ def gemma4(strings):
 
 
 def main():
-    data, at = (make_tokenizer.OUT / "strings.bin").read_bytes(), 0
-
-    def read():
-        nonlocal at
-        value = shift = 0
-        while True:
-            byte = data[at]
-            at += 1
-            value |= (byte & 0x7F) << shift
-            shift += 7
-            if byte < 0x80:
-                return value
-
-    strings = []
-    for _ in range(read()):
-        size = read()
-        strings.append(data[at : at + size].decode())
-        at += size
+    read, take = tools.number_reader((make_tokenizer.OUT / "strings.bin").read_bytes())
+    strings = [take(read()).decode() for _ in range(read())]
     for name in BYTE_LEVEL:
         vocabulary, reference = byte_level(name, strings)
         make_tokenizer.write(name, vocabulary, strings, make_tokenizer.both(reference, strings))

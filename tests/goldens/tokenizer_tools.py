@@ -101,9 +101,9 @@ def run_helper(helper, vocabulary_path, cases):
     return read_answers(done.stdout, len(cases))
 
 
-def read_answers(data, count):
-    """The lists of ids that tokenize_stdin writes."""
-    at, answers = 0, []
+def number_reader(data):
+    """A function that gives the next number of `data`, and one that gives the next bytes."""
+    at = 0
 
     def read():
         nonlocal at
@@ -116,6 +116,18 @@ def read_answers(data, count):
             if byte < 0x80:
                 return value
 
+    def take(size):
+        nonlocal at
+        at += size
+        return data[at - size:at]
+
+    return read, take
+
+
+def read_answers(data, count):
+    """The lists of ids that tokenize_stdin writes."""
+    answers = []
+    read, _ = number_reader(data)
     for _ in range(count):
         answers.append([read() for _ in range(read())])
     assert at == len(data)

@@ -30,25 +30,12 @@ def answers(helper, path, cases):
     """(ids, decoded bytes) of each case."""
     request = b"".join(tools.number(flags | DECODE) + tools.string(t) for flags, t in cases)
     done = subprocess.run([helper, path], input=request, stdout=subprocess.PIPE, check=True)
-    data, at, out = done.stdout, 0, []
-
-    def read():
-        nonlocal at
-        value = shift = 0
-        while True:
-            byte = data[at]
-            at += 1
-            value |= (byte & 0x7F) << shift
-            shift += 7
-            if byte < 0x80:
-                return value
-
+    read, take = tools.number_reader(done.stdout)
+    out = []
     for _ in cases:
         ids = [read() for _ in range(read())]
-        size = read()
-        out.append((ids, data[at : at + size]))
-        at += size
-    assert at == len(data)
+        out.append((ids, take(read())))
+    assert take(1) == b""
     return out
 
 

@@ -10,19 +10,15 @@
 
 #include "tokenizer/hf/json_fields.h"
 #include "tokenizer/merge_table.h"
+#include "tokenizer/viterbi.h"
 #include "tokenizer/vocabulary.h"
 
 namespace optima::tokenizer::hf {
 
 // Memory of encode(), kept between the pieces of one text.
 struct ModelScratch {
-  struct Node {
-    double score;
-    int32_t begin;  // where the piece that ends here begins; -1 = none does
-    int32_t id;
-  };
   MergeTable::Scratch merges;
-  std::vector<Node> nodes;
+  std::vector<ViterbiNode<double>> nodes;
   std::vector<int32_t> path;
   std::string text;
 };

@@ -57,7 +57,7 @@ class Unigram final : public Model {
                     {.wanted = static_cast<int64_t>(piece.size()), .limit = kPieceBytesMax});
     }
     OPTIMA_TRY(find_best(piece, scratch));
-    const std::vector<ModelScratch::Node>& nodes = scratch.nodes;
+    const std::vector<ViterbiNode<double>>& nodes = scratch.nodes;
     std::vector<int32_t>& ends = scratch.path;  // from the last piece to the first
     ends.clear();
     for (auto end = static_cast<int32_t>(piece.size()); end > 0;) {
@@ -65,9 +65,9 @@ class Unigram final : public Model {
       end = nodes[static_cast<size_t>(end)].begin;
     }
     for (size_t i = ends.size(); i-- > 0;) {
-      const ModelScratch::Node& node = nodes[static_cast<size_t>(ends[i])];
-      while (node.id == unknown_ && unknown_ >= 0 && i > 0 &&
-             nodes[static_cast<size_t>(ends[i - 1])].id == unknown_) {
+      const ViterbiNode<double>& node = nodes[static_cast<size_t>(ends[i])];
+      while (is_unknown(node.id) && i > 0 &&
+             is_unknown(nodes[static_cast<size_t>(ends[i - 1])].id)) {
         --i;
       }
       const auto begin = static_cast<size_t>(node.begin), end = static_cast<size_t>(ends[i]);
@@ -78,6 +78,8 @@ class Unigram final : public Model {
 
  private:
   using Model::Model;
+
+  bool is_unknown(int32_t id) const { return id < 0 || id == unknown_; }
 
   Status missing_unknown() const {
     return {Code::format, "the vocabulary names no unknown token, which this text needs"};
@@ -97,29 +99,11 @@ class Unigram final : public Model {
   }
 
   Status find_best(std::string_view piece, ModelScratch& scratch) const {
-    std::vector<ModelScratch::Node>& nodes = scratch.nodes;
-    nodes.assign(piece.size() + 1, {0, -1, -1});
-    const auto offer = [&](size_t begin, size_t end, double score, int32_t id) {
-      ModelScratch::Node& node = nodes[end];
-      if (node.begin >= 0 && !(score > node.score)) return;
-      node = {score, static_cast<int32_t>(begin), id};
-    };
-    for (size_t begin = 0; begin < piece.size();) {
-      const Utf8Step step = utf8_step(piece, begin);
-      const size_t bytes = step.state == Utf8State::valid ? step.bytes : 1;
-      const double here = nodes[begin].score;
-      bool has_character = false;
-      trie_.for_each_prefix(piece.substr(begin), [&](size_t length, int32_t id) {
-        offer(begin, begin + length, scores_[static_cast<size_t>(id)] + here, id);
-        has_character = has_character || length == bytes;
-      });
-      if (!has_character) {
-        if (unknown_ < 0) return missing_unknown();
-        offer(begin, begin + bytes, unknown_score_ + here, unknown_);
-      }
-      begin += bytes;
-    }
-    return {};
+    const bool all_known = find_best_path(
+        piece, trie_, scratch.nodes, [this](double score, int32_t id, size_t /*bytes*/) {
+          return (id < 0 ? unknown_score_ : scores_[static_cast<size_t>(id)]) + score;
+        });
+    return all_known || unknown_ >= 0 ? Status() : missing_unknown();
   }
 
   TokenTrie trie_;
