@@ -26,8 +26,9 @@ if [[ ${#targets[@]} -eq 0 ]]; then
            grammar_schema)
 fi
 for target in "${targets[@]}"; do
-  cmake --build "$build" --target "fuzz_$target" >/dev/null
   mkdir -p "$build/$target/corpus"
+  cmake --build "$build" --target "fuzz_$target" >"$build/$target/build.log" 2>&1 ||
+    { echo "$target: does not build, see $build/$target/build.log"; exit 1; }
   (cd "$build/$target" && "$build/bin/fuzz_$target" -max_total_time="$seconds" -timeout=20 \
     -max_len=65536 -rss_limit_mb=4096 -print_final_stats=1 corpus "$OLDPWD/$(seeds "$target")" \
     >log 2>&1) || { echo "$target: FAILED, see $build/$target/log"; exit 1; }
