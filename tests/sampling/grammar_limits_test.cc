@@ -40,6 +40,14 @@ TEST_F(Limits, OfNesting) {
   EXPECT_EQ(code(GrammarKind::gbnf, std::string(5 << 20, 'a')), Code::unsupported);
 }
 
+// Nothing is read between one reference and the next, so that only a count can end it.
+TEST_F(Limits, OfChoicesThatChooseThemselves) {
+  for (const char* schema :
+       {R"({"anyOf":[{"$ref":"#","maxLength":1}]})", R"({"anyOf":[{"$ref":"#"}],"maxLength":1})",
+        R"({"oneOf":[{"$ref":"#","maxLength":1},{"$ref":"#","minLength":3}]})"})
+    EXPECT_EQ(code(GrammarKind::json_schema, schema), Code::unsupported) << schema;
+}
+
 TEST_F(Limits, OfCounts) {
   EXPECT_EQ(code(GrammarKind::regex, "a{1,1000000000}"), Code::unsupported);
   EXPECT_EQ(code(GrammarKind::regex, "(((a{90}){90}){90}){90}"), Code::unsupported);

@@ -15,7 +15,21 @@ constexpr int64_t kBranchesMax = 20000;    // of choices multiplied out
 constexpr int64_t kComparisonsMax = 1000;  // of branches of oneOf that a look cannot tell apart
 constexpr int64_t kSmallStates = 1 << 15;  // of a network that is built to see whether it is empty
 constexpr int64_t kPartsMax = 50000;
-constexpr int64_t kChoicesMax = 64;  // of one value
+constexpr int64_t kChoicesMax = 64;    // of one value
+constexpr int64_t kNestingMax = 64;    // of choices in choices: they are followed on the stack
+constexpr int64_t kComparingMax = 16;  // comparisons that are made to make a comparison
+
+// Counts a level of recursion for as long as it lives.
+class Level {
+ public:
+  explicit Level(int64_t& count) : count_(count) { ++count_; }
+  ~Level() { --count_; }
+  Level(const Level&) = delete;
+  Level& operator=(const Level&) = delete;
+
+ private:
+  int64_t& count_;
+};
 
 Status too_many(std::string_view what, const std::string& place, int64_t limit) {
   return {Code::unsupported,
@@ -93,6 +107,9 @@ Status SchemaCompiler::choose(Flat asked, StateId from, StateId to) {
     return too_many("anyOf and oneOf that must all hold", asked.place, kChoicesMax);
   const Choice choice = std::move(asked.choices.back());
   asked.choices.pop_back();
+  const Level level(nesting_);
+  if (nesting_ > kNestingMax)
+    return too_many("choices inside each other", choice.place, kNestingMax);
   if (choice.only_one) OPTIMA_TRY(check_only_one(asked, choice));
   for (const SchemaRef& one : choice.branches) OPTIMA_TRY(branch(asked, one, from, to));
   return {};
@@ -145,6 +162,9 @@ Result<bool> SchemaCompiler::is_empty_together(const Flat& rest, const SchemaRef
   Builder small(limits);
   SchemaCompiler compiler(reader_, small);
   compiler.comparisons_ = comparisons_;
+  compiler.comparing_ = comparing_ + 1;
+  if (compiler.comparing_ > kComparingMax)
+    return too_many("comparisons of oneOf inside each other", a.place, kComparingMax);
   OPTIMA_ASSIGN(const StateId start, compiler.whole(both));
   comparisons_ = compiler.comparisons_;
   const Result<Program> program = small.finish(start);

@@ -60,6 +60,7 @@ class SchemaCompiler {
   std::map<std::vector<const json::Value*>, StateId> parts_;
   std::vector<Part> open_;  // parts with a start, and nothing behind it yet
   int64_t branches_ = 0, comparisons_ = 0;
+  int64_t nesting_ = 0, comparing_ = 0;  // on the stack now
 };
 
 }  // namespace optima::sampling::grammar
