@@ -31,6 +31,21 @@ std::string list(const std::vector<ValueId>& ids) {
   return out;
 }
 
+std::string reading(const KvRead& kv) {
+  return text("layer ", kv.layer, " heads ", kv.heads, "/", kv.kv_heads, " dim ", kv.head_dim);
+}
+
+std::string attention_detail(const Attention& o) {
+  std::string out = text("attention ", reading(o.kv),
+                         o.mask == kernels::AttentionMask::causal ? " causal" : " all");
+  if (o.window > 0) out += text(" window ", o.window);
+  out += text(" scale ", o.scale);
+  if (o.softcap > 0) out += text(" softcap ", o.softcap);
+  if (o.sinks != nullptr) out += " sinks";
+  if (o.rope >= 0) out += text(" rope ", o.rope);
+  return out;
+}
+
 std::string detail(const Op& op) {
   return std::visit(
       Overloaded{
@@ -54,10 +69,14 @@ std::string detail(const Op& op) {
           [](const Columns& o) { return text("columns from ", o.begin); },
           [](const Rope& o) { return text("rope table ", o.table); },
           [](const StoreKv& o) { return text("store_kv layer ", o.layer); },
-          [](const Attention& o) {
-            return text("attention layer ", o.layer, " heads ", o.heads, "/", o.kv_heads, " dim ",
-                        o.head_dim, " window ", o.window, o.sinks != nullptr ? " sinks" : "");
+          [](const Scores& o) { return text("scores ", reading(o.keys), " scale ", o.scale); },
+          [](const Mask& o) {
+            return o.kind == MaskKind::causal ? text("mask causal")
+                                              : text("mask sliding ", o.window);
           },
+          [](const Softmax& o) { return text("softmax", o.sinks != nullptr ? " with sinks" : ""); },
+          [](const WeighValues& o) { return text("weigh_values ", reading(o.values)); },
+          [](const Attention& o) { return attention_detail(o); },
           [](const Route& o) { return text("route to ", o.used); },
           [](const ExpertMatmul& o) {
             const Weight& w = o.experts.front();
@@ -173,12 +192,28 @@ void Graph::store_kv(ValueId k, ValueId v, const StoreKv& where) {
   ops.emplace_back(op);
 }
 
-ValueId Graph::attention(ValueId q, const Attention& how) {
-  Attention op = how;
-  op.q = q;
-  op.out = define(how.heads * how.head_dim, Rows::tokens);
-  ops.emplace_back(op);
-  return op.out;
+ValueId Graph::scores(ValueId q, const KvRead& keys, float scale) {
+  const ValueId out = define(kPositions, Rows::tokens);
+  ops.emplace_back(Scores{q, keys, scale, out});
+  return out;
+}
+
+ValueId Graph::mask(ValueId scores, MaskKind kind, int64_t window) {
+  const ValueId out = define_like(scores);
+  ops.emplace_back(Mask{scores, kind, window, out});
+  return out;
+}
+
+ValueId Graph::softmax(ValueId scores, const float* sinks) {
+  const ValueId out = define_like(scores);
+  ops.emplace_back(Softmax{scores, sinks, out});
+  return out;
+}
+
+ValueId Graph::weigh_values(ValueId weights, const KvRead& of) {
+  const ValueId out = define(of.heads * of.head_dim, Rows::tokens);
+  ops.emplace_back(WeighValues{weights, of, out});
+  return out;
 }
 
 ValueId Graph::route(ValueId in, const Route& how) {
@@ -241,6 +276,7 @@ std::vector<ValueId> reads(const Op& op) {
                         [](const StoreKv& o) {
                           return Ids{o.k, o.v};
                         },
+                        [](const Scores& o) { return Ids{o.q}; },
                         [](const Attention& o) { return Ids{o.q}; },
                         [](const ExpertMatmul& o) {
                           return Ids{o.in, o.route};
@@ -261,6 +297,8 @@ ValueId rewritten(const Op& op) {
                         [](const Scale& o) { return o.in; },
                         [](const Softcap& o) { return o.in; },
                         [](const Rope& o) { return o.in; },
+                        [](const Mask& o) { return o.in; },
+                        [](const Softmax& o) { return o.in; },
                         [](const auto&) { return ValueId{-1}; },
                     },
                     op);
@@ -276,12 +314,14 @@ std::vector<ValueId> defines(const Op& op) {
                     op);
 }
 
+std::string to_string(const Op& op) {
+  const std::string defined = list(defines(op));
+  return text(defined, defined.empty() ? "" : " = ", detail(op), " (", list(reads(op)), ")");
+}
+
 std::string to_string(const Graph& graph) {
   std::string out;
-  for (const Op& op : graph.ops) {
-    const std::string defined = list(defines(op));
-    out += text(defined, defined.empty() ? "" : " = ", detail(op), " (", list(reads(op)), ")\n");
-  }
+  for (const Op& op : graph.ops) out += to_string(op) + "\n";
   return out;
 }
 

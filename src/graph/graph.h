@@ -12,6 +12,7 @@
 #include <variant>
 #include <vector>
 
+#include "kernels/attention/attention.h"
 #include "kernels/elementwise/elementwise.h"
 #include "kernels/moe_route/moe_route.h"
 #include "kernels/quant/weight_type.h"
@@ -22,6 +23,9 @@ namespace optima::graph {
 using ValueId = int32_t;
 
 enum class Rows : uint8_t { tokens, outputs };
+
+// Width of attention scores: for each head, a number for each position of the sequence so far.
+inline constexpr int64_t kPositions = -1;
 
 struct Value {
   int64_t width = 0;  // floats in a row
@@ -138,14 +142,54 @@ struct StoreKv {
   int32_t layer;
   int64_t kv_heads, head_dim;
 };
+
+// ---- attention as it is written: described in parts, which passes/attention.cc makes one of ----
+
+// Whose cached keys or values are read, and how query heads share them.
+struct KvRead {
+  int32_t layer;  // that stored them
+  int64_t heads, kv_heads, head_dim;
+};
+// out[head][position] = scale * q[head] · key[head / (heads / kv_heads)][position].
+struct Scores {
+  ValueId q;
+  KvRead keys;
+  float scale;
+  ValueId out;
+};
+enum class MaskKind : uint8_t {
+  causal,   // a query at p does not see positions > p
+  sliding,  // nor positions <= p - window
+};
+struct Mask {  // in place: -infinity where nothing is seen
+  ValueId in;
+  MaskKind kind;
+  int64_t window;  // of sliding
+  ValueId out;
+};
+struct Softmax {  // in place, over the positions of each head
+  ValueId in;
+  // [heads], null = none: one more score of each head, which takes its share and has no value.
+  const float* sinks;
+  ValueId out;
+};
+// out[head] = sum over positions of in[head][position] * value[head's kv head][position].
+struct WeighValues {
+  ValueId in;
+  KvRead values;
+  ValueId out;
+};
+
+// The whole of it, which is what kernels compute. Keys are rotated once, when they are stored.
 struct Attention {
   ValueId q;
-  int32_t layer;
-  int64_t heads, kv_heads, head_dim;
+  KvRead kv;
+  kernels::AttentionMask mask;
   int64_t window;  // 0 = all positions
   float scale;
   float softcap;       // 0 = none
   const float* sinks;  // [heads]; null = none
+  int32_t rope;        // the table that rotated q and the stored keys; -1 = none
   ValueId out;
 };
 
@@ -189,8 +233,8 @@ struct GatherOutputs {
 };
 
 using Op = std::variant<Embed, RmsNorm, LayerNorm, Matmul, Add, Mul, AddBias, AddPosition, GatedAct,
-                        Activate, Scale, Softcap, Columns, Rope, StoreKv, Attention, Route,
-                        ExpertMatmul, CombineExperts, GatherOutputs>;
+                        Activate, Scale, Softcap, Columns, Rope, StoreKv, Scores, Mask, Softmax,
+                        WeighValues, Attention, Route, ExpertMatmul, CombineExperts, GatherOutputs>;
 
 class Graph {
  public:
@@ -215,7 +259,10 @@ class Graph {
   ValueId columns(ValueId in, int64_t begin, int64_t width);
   ValueId rope(ValueId in, int32_t table, int64_t head_dim);
   void store_kv(ValueId k, ValueId v, const StoreKv& where);
-  ValueId attention(ValueId q, const Attention& how);
+  ValueId scores(ValueId q, const KvRead& keys, float scale);
+  ValueId mask(ValueId scores, MaskKind kind, int64_t window);
+  ValueId softmax(ValueId scores, const float* sinks);
+  ValueId weigh_values(ValueId weights, const KvRead& of);
   ValueId route(ValueId in, const Route& how);
   ValueId expert_matmul(ValueId in, ValueId route, ExpertMatmul what);
   ValueId combine_experts(ValueId in, ValueId route, int64_t used);
@@ -237,6 +284,7 @@ std::vector<ValueId> reads(const Op& op);
 std::vector<ValueId> defines(const Op& op);
 
 // One line an operation, for reports and tests.
+std::string to_string(const Op& op);
 std::string to_string(const Graph& graph);
 
 }  // namespace optima::graph

@@ -18,6 +18,11 @@ bool is_wide(const Op& op) {
          std::holds_alternative<ExpertMatmul>(op);
 }
 
+bool is_part_of_attention(const Op& op) {
+  return std::holds_alternative<Scores>(op) || std::holds_alternative<Mask>(op) ||
+         std::holds_alternative<Softmax>(op) || std::holds_alternative<WeighValues>(op);
+}
+
 class Lowering {
  public:
   Lowering(const Graph& graph, const LowerOptions& options) : graph_(graph), options_(options) {}
@@ -45,9 +50,13 @@ class Lowering {
       for (const ValueId id : defines(op)) defined[static_cast<size_t>(id)] = true;
       const auto* store = std::get_if<StoreKv>(&op);
       const auto* attention = std::get_if<Attention>(&op);
-      const int32_t layer = store != nullptr ? store->layer : attention ? attention->layer : -1;
+      const int32_t layer = store != nullptr ? store->layer : attention ? attention->kv.layer : -1;
       if (layer >= 0 && static_cast<size_t>(layer) >= options_.kv.size())
         return Status(Code::internal, text("graph: layer ", layer, " has no KV place"));
+      if (is_part_of_attention(op))
+        return Status(Code::internal,
+                      text("graph: '", to_string(op),
+                           "' belongs to an attention in no form that is computed"));
     }
     if (graph_.logits < 0) return Status(Code::internal, "graph: no logits");
     return {};
@@ -156,6 +165,7 @@ class Lowering {
     const auto at = static_cast<size_t>(root(id));
     return {blocks_[*value_block_[at]].offset, graph_.values[at].width};
   }
+  KvPlace kv_place(int32_t layer) const { return options_.kv[static_cast<size_t>(layer)]; }
   Place angles(int32_t table) const {
     const auto at = static_cast<size_t>(table);
     return {blocks_[angle_blocks_[at]].offset,
@@ -182,24 +192,27 @@ class Lowering {
   }
 
   void emit(const Op& op, int32_t number) {
-    std::visit(Overloaded{
-                   [&](const Embed& o) { emit_embed(o, number); },
-                   [&](const Matmul& o) { emit_matmul(o, number); },
-                   [&](const Attention& o) {
-                     step(number).work = AttentionStep{
-                         place(o.q), place(o.out), options_.kv[static_cast<size_t>(o.layer)],
-                         o.heads,    o.kv_heads,   o.head_dim,
-                         o.window,   o.scale,      o.softcap,
-                         o.sinks};
-                   },
-                   [&](const ExpertMatmul& o) {
-                     step(number).work =
-                         ExpertMatmulStep{place(o.in), place(o.route), place(o.out), o.input,
-                                          o.used,      o.experts,      o.biases};
-                   },
-                   [&](const auto& o) { emit_row(row_op(o), number); },
-               },
-               op);
+    std::visit(
+        Overloaded{
+            [&](const Embed& o) { emit_embed(o, number); },
+            [&](const Matmul& o) { emit_matmul(o, number); },
+            [&](const Attention& o) {
+              step(number).work = AttentionStep{place(o.q), place(o.out),  kv_place(o.kv.layer),
+                                                o.kv.heads, o.kv.kv_heads, o.kv.head_dim,
+                                                o.mask,     o.window,      o.scale,
+                                                o.softcap,  o.sinks};
+            },
+            [&](const ExpertMatmul& o) {
+              step(number).work = ExpertMatmulStep{
+                  place(o.in), place(o.route), place(o.out), o.input, o.used, o.experts, o.biases};
+            },
+            [](const Scores&) {},  // check() has refused these four
+            [](const Mask&) {},
+            [](const Softmax&) {},
+            [](const WeighValues&) {},
+            [&](const auto& o) { emit_row(row_op(o), number); },
+        },
+        op);
   }
 
   // The first embedding begins the program; angles go before it, once.
@@ -233,8 +246,7 @@ class Lowering {
                    static_cast<int64_t>(2 * table.inverse_frequency.size()), table.pairs};
   }
   RowOp row_op(const StoreKv& o) const {
-    return StoreKvRow{place(o.k), place(o.v), options_.kv[static_cast<size_t>(o.layer)], o.kv_heads,
-                      o.head_dim};
+    return StoreKvRow{place(o.k), place(o.v), kv_place(o.layer), o.kv_heads, o.head_dim};
   }
   RowOp row_op(const Route& o) const {
     return RouteRow{place(o.in), place(o.out), o.used, o.scoring, o.weights, o.scales};

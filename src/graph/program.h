@@ -135,6 +135,7 @@ struct AttentionStep {
   Place q, out;
   KvPlace kv;
   int64_t heads, kv_heads, head_dim;
+  kernels::AttentionMask mask;
   int64_t window;
   float scale, softcap;
   const float* sinks;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "graph/graph.h"
+#include "kernels/attention/attention.h"
 #include "kernels/elementwise/elementwise.h"
 #include "kernels/moe_route/moe_route.h"
 
@@ -69,9 +70,10 @@ struct ModelConfig {
   QkNorm qk_norm = QkNorm::none;
   Residual residual = Residual::serial;
   float embedding_scale = 1.0f;
-  float attention_scale = 0.0f;    // applied to q·k
-  float attention_softcap = 0.0f;  // 0 = none
-  float logit_softcap = 0.0f;      // 0 = none
+  kernels::AttentionMask mask = kernels::AttentionMask::causal;  // all: an encoder
+  float attention_scale = 0.0f;                                  // applied to q·k
+  float attention_softcap = 0.0f;                                // 0 = none
+  float logit_softcap = 0.0f;                                    // 0 = none
   kernels::GateActParams gate{kernels::GateAct::silu, 0, 0};
   kernels::Act act = kernels::Act::silu;  // of feed-forwards without a gate
   MoeConfig moe;

@@ -129,6 +129,7 @@ class AttentionRunner {
     args.scale = step_.scale;
     args.softcap = step_.softcap;
     args.sinks = step_.sinks;
+    args.mask = step_.mask;
     return args;
   }
 

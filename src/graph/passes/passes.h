@@ -10,4 +10,12 @@ namespace optima::graph {
 // quantised once and the threads meet once.
 Graph group_matmuls(Graph graph);
 
+// Attention written out (scores, softcap, masks, softmax, weighed values) becomes one Attention,
+// when it is in a form that kernels compute:
+// - masks: none (encoders), causal, or causal and sliding;
+// - rotation: queries and stored keys by one table, or neither;
+// - no part of it is read by anything else.
+// What is in no such form stays as it is, and lower() refuses it.
+Graph recognise_attention(Graph graph);
+
 }  // namespace optima::graph

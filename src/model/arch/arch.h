@@ -28,14 +28,16 @@ std::string architecture_names();
 const HfForm* find_hf_form(std::string_view model_type);
 std::string hf_model_types();
 
-// A model ready to be lowered. The file must outlive it: the graph points into its tensors.
+// A model as a graph. The file must outlive it: the graph points into its tensors.
 struct Decoder {
   ModelConfig config;
   graph::Graph graph;
   std::vector<std::unique_ptr<float[]>> copies;
 };
 
-// Configures and builds the file's architecture; errors name the file.
+// Configures the file's architecture and describes it as it is written; errors name the file.
+Result<Decoder> describe_decoder(const ModelFile& file);
+// The same, rewritten by the passes, ready to be lowered.
 Result<Decoder> build_decoder(const ModelFile& file);
 
 // How queries and keys are paired for rotation: GGUF's converter permutes the rows of Llama's.

@@ -114,18 +114,23 @@ Result<ValueId> BlockBuilder::attention(ValueId h, const AttentionParts& parts) 
     if (!shares_kv()) qkv.k = graph_.rope(qkv.k, layer().rope, head_dim);
   }
   if (!shares_kv()) graph_.store_kv(qkv.k, qkv.v, {-1, -1, layer_, layer().kv_heads, head_dim});
-  graph::Attention how{};
-  how.layer = layer_;
-  how.heads = config_.heads;
-  how.kv_heads = layer().kv_heads;
-  how.head_dim = head_dim;
-  how.window = layer().window;
-  how.scale = config_.attention_scale;
-  how.softcap = config_.attention_softcap;
-  if (parts.sinks == Sinks::required) {
-    OPTIMA_ASSIGN(how.sinks, weights_.vector(full("attn_sinks.weight"), config_.heads));
+  OPTIMA_ASSIGN(const ValueId mixed, attend(qkv.q, parts.sinks));
+  return linear(mixed, "attn_output", config_.hidden, parts.output_bias);
+}
+
+// softmax(mask(q·keys)) · values, over the cache of the layer that owns it.
+Result<ValueId> BlockBuilder::attend(ValueId q, Sinks sinks) {
+  const graph::KvRead kv{layer().kv_owner, config_.heads, layer().kv_heads, layer().head_dim};
+  ValueId scores = graph_.scores(q, kv, config_.attention_scale);
+  if (config_.attention_softcap > 0) scores = graph_.softcap(scores, config_.attention_softcap);
+  if (config_.mask == kernels::AttentionMask::causal)
+    scores = graph_.mask(scores, graph::MaskKind::causal, 0);
+  if (layer().window > 0) scores = graph_.mask(scores, graph::MaskKind::sliding, layer().window);
+  const float* sink_scores = nullptr;
+  if (sinks == Sinks::required) {
+    OPTIMA_ASSIGN(sink_scores, weights_.vector(full("attn_sinks.weight"), config_.heads));
   }
-  return linear(graph_.attention(qkv.q, how), "attn_output", config_.hidden, parts.output_bias);
+  return graph_.weigh_values(graph_.softmax(scores, sink_scores), kv);
 }
 
 Result<ValueId> BlockBuilder::feed_forward(ValueId h, const FeedForwardParts& parts) {

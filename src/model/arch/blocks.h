@@ -71,6 +71,7 @@ class BlockBuilder {
   bool shares_kv() const { return layer().kv_owner != layer_; }
   Result<Qkv> project(graph::ValueId h, const AttentionParts& parts);
   Result<Qkv> project_fused(graph::ValueId h, Bias bias);
+  Result<graph::ValueId> attend(graph::ValueId q, Sinks sinks);
   Result<graph::ValueId> head_norm(graph::ValueId x, std::string_view name);
   ExpertNames expert_names(std::string_view name) const;
   Result<graph::ValueId> expert_product(graph::ValueId in, graph::ValueId route,

@@ -12,7 +12,7 @@ constexpr std::array<const Architecture*, 13> kArchitectures = {
     &kGemma2, &kGemma3, &kGemma4, &kGpt2,  &kGptNeox,  &kGptOss, &kLlama,
     &kOlmo2,  &kPhi3,   &kQwen2,  &kQwen3, &kQwen3Moe, &kSmolLm3};
 
-Result<Decoder> build(const ModelFile& file) {
+Result<Decoder> describe(const ModelFile& file) {
   OPTIMA_ASSIGN(const std::optional<std::string_view> name,
                 file.metadata().string("general.architecture"));
   if (!name) return Status(Code::format, "metadata key 'general.architecture' is missing");
@@ -23,9 +23,8 @@ Result<Decoder> build(const ModelFile& file) {
   Decoder decoder;
   OPTIMA_ASSIGN(decoder.config, architecture->configure(file));
   Weights weights(file);
-  OPTIMA_ASSIGN(graph::Graph graph, architecture->build(decoder.config, weights));
+  OPTIMA_ASSIGN(decoder.graph, architecture->build(decoder.config, weights));
   OPTIMA_TRY(weights.all_used());
-  decoder.graph = graph::group_matmuls(std::move(graph));
   decoder.copies = weights.take_copies();
   return decoder;
 }
@@ -58,9 +57,15 @@ std::string architecture_names() {
   return out;
 }
 
-Result<Decoder> build_decoder(const ModelFile& file) {
-  Result<Decoder> decoder = build(file);
+Result<Decoder> describe_decoder(const ModelFile& file) {
+  Result<Decoder> decoder = describe(file);
   if (!decoder.ok()) return decoder.take_status().in(file.name());
+  return decoder;
+}
+
+Result<Decoder> build_decoder(const ModelFile& file) {
+  OPTIMA_ASSIGN(Decoder decoder, describe_decoder(file));
+  decoder.graph = graph::recognise_attention(graph::group_matmuls(std::move(decoder.graph)));
   return decoder;
 }
 
