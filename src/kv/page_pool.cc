@@ -36,6 +36,7 @@ int32_t slab_pages_of(int64_t stride) {
 struct Slab {
   Buffer memory;
   std::vector<int32_t> free;  // stack of page numbers; capacity = pages, so a push cannot fail
+  std::vector<int32_t> references;  // [pages]
   int32_t pages = 0;
   int32_t previous = kNone, next = kNone;  // list of slabs with a free page
   bool empty() const { return static_cast<int32_t>(free.size()) == pages; }
@@ -87,6 +88,7 @@ struct PagePool::State {
   std::vector<SizeClass> classes;
   int64_t bytes_held = 0;
   int64_t pages_held = 0;
+  int64_t references = 0;
   int64_t slab_bytes = 0;
 
   int32_t class_of(int64_t stride);
@@ -95,6 +97,8 @@ struct PagePool::State {
   Status grow(SizeClass& size_class, int64_t wanted);
   bool release_spares();
   Result<Page> take(SizeClass& size_class, int64_t wanted);
+  int32_t& references_of(SizeClass& size_class, int32_t index);
+  Buffer drop(SizeClass& size_class, int32_t index);
   Buffer give(SizeClass& size_class, int32_t index);
 };
 
@@ -118,6 +122,7 @@ void PagePool::State::add_slab(SizeClass& size_class, Buffer memory, int32_t pag
   auto slab = std::make_unique<Slab>();
   slab->pages = pages;
   slab->free.resize(pages);
+  slab->references.resize(pages);
   for (int32_t i = 0; i < pages; ++i) slab->free[i] = pages - 1 - i;
   // Room for one more slot first: remove() runs in destructors and must not allocate.
   size_class.vacant.reserve(size_class.slabs.size() + 1);
@@ -174,8 +179,20 @@ Result<Page> PagePool::State::take(SizeClass& size_class, int64_t wanted) {
   if (size_class.spare == slot) size_class.spare = kNone;
   bytes_held += size_class.stride;
   ++pages_held;
+  ++references;
+  slab.references[page] = 1;
   auto* data = slab.memory.as<unsigned char>() + page * size_class.stride;
   return Page{data, slot * size_class.slab_pages + page};
+}
+
+int32_t& PagePool::State::references_of(SizeClass& size_class, int32_t index) {
+  return size_class.slabs[index / size_class.slab_pages]->references[index % size_class.slab_pages];
+}
+
+// One hold less; the last one gives the page back.
+Buffer PagePool::State::drop(SizeClass& size_class, int32_t index) {
+  --references;
+  return --references_of(size_class, index) > 0 ? Buffer() : give(size_class, index);
 }
 
 // Returns the memory of a slab that is no longer wanted, for the caller to let go of.
@@ -206,7 +223,7 @@ class PagePool::Acquisition {
     if (complete_) return;
     for (size_t i = before_; i < out_.size(); ++i) {
       if (!out_[i]) continue;
-      state_.give(state_.classes[out_[i].size_class_], out_[i].index_);
+      state_.drop(state_.classes[out_[i].size_class_], out_[i].index_);
       out_[i].pool_ = nullptr;
     }
     out_.erase(out_.begin() + static_cast<std::ptrdiff_t>(before_), out_.end());
@@ -307,10 +324,30 @@ void PagePool::release(PageRef& ref) {
   Buffer unwanted;  // let go of after the lock: the host's allocator may be slow
   {
     const std::lock_guard<std::mutex> lock(state_->mutex);
-    unwanted = state_->give(state_->classes[ref.size_class_], ref.index_);
+    unwanted = state_->drop(state_->classes[ref.size_class_], ref.index_);
   }
   ref.pool_ = nullptr;
   ref.data_ = nullptr;
+}
+
+void PagePool::share(std::span<const PageRef> pages, std::vector<PageRef>& out) {
+  out.reserve(out.size() + pages.size());
+  const std::lock_guard<std::mutex> lock(state_->mutex);
+  for (const PageRef& page : pages) {
+    PageRef& copy = out.emplace_back();
+    if (!page) continue;
+    ++state_->references_of(state_->classes[page.size_class_], page.index_);
+    ++state_->references;
+    copy.pool_ = page.pool_;
+    copy.data_ = page.data_;
+    copy.size_class_ = page.size_class_;
+    copy.index_ = page.index_;
+  }
+}
+
+bool PagePool::is_shared(const PageRef& page) const {
+  const std::lock_guard<std::mutex> lock(state_->mutex);
+  return page && state_->references_of(state_->classes[page.size_class_], page.index_) > 1;
 }
 
 PoolCounts PagePool::counts() const {
@@ -324,7 +361,7 @@ PoolCounts PagePool::counts() const {
   if (state_->budget_bytes > 0)
     free_bytes = std::min(free_bytes, state_->budget_bytes - state_->bytes_held);
   return {state_->budget_bytes > 0 ? state_->budget_bytes : limit, state_->bytes_held, free_bytes,
-          state_->pages_held};
+          state_->pages_held, state_->references};
 }
 
 }  // namespace optima::kv

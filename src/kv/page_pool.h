@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <vector>
 
 #include "base/allocator.h"
@@ -31,7 +32,8 @@ struct KvGroup {
 
 class PagePool;
 
-// Holds one page; move-only.
+// Holds one page, alone or together with others (PagePool::share). Move-only: a copy that costs a
+// lock is asked for by name.
 class PageRef {
  public:
   PageRef() = default;
@@ -52,9 +54,11 @@ class PageRef {
 
 // Without a budget of its own the pool's budget is the allocator's limit (0 = none). Free = of the
 // budget, not held, and no more than the allocator can still give; INT64_MAX when nothing limits.
+// A page held several times counts once in bytes and pages.
 struct PoolCounts {
   int64_t bytes_budget, bytes_held, bytes_free;
   int64_t pages_held;
+  int64_t references;
 };
 
 // Thread-safe. Memory is taken from the allocator in slabs as pages are first needed, and given
@@ -70,6 +74,10 @@ class PagePool {
   Result<PageRef> acquire(int64_t page_bytes);
   // All or nothing.
   Status acquire(int64_t page_bytes, int64_t count, std::vector<PageRef>& out);
+  // Appends another hold of each page; empty references stay empty.
+  void share(std::span<const PageRef> pages, std::vector<PageRef>& out);
+  // Whether others hold the page too. What is shared may be read by all and written by nobody.
+  bool is_shared(const PageRef& page) const;
   PoolCounts counts() const;
 
  private:

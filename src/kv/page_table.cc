@@ -6,6 +6,7 @@
 #include "kv/page_table.h"
 
 #include <algorithm>
+#include <cstring>
 #include <limits>
 #include <utility>
 
@@ -49,17 +50,18 @@ Status PageTable::reserve(int64_t tokens) {
                                                length_, ": must be 0 to ", kLengthMax - length_));
   free_unseen();
   const int64_t pages = pages_for(length_ + tokens);
-  const auto missing = [pages](const GroupPages& group) {
-    return std::max<int64_t>(0, pages - static_cast<int64_t>(group.refs.size()));
+  const auto wanted = [&](const GroupPages& group) {
+    const int64_t missing = std::max<int64_t>(0, pages - static_cast<int64_t>(group.refs.size()));
+    return missing + (tokens > 0 && writes_shared(group) ? 1 : 0);
   };
   if (std::all_of(group_pages_.begin(), group_pages_.end(),
-                  [&](const GroupPages& group) { return missing(group) == 0; }))
+                  [&](const GroupPages& group) { return wanted(group) == 0; }))
     return {};
   // Held here until every group has its pages: an early return or a throw gives them back.
   std::vector<std::vector<PageRef>> acquired(group_pages_.size());
   for (size_t i = 0; i < group_pages_.size(); ++i) {
     Status status =
-        pool_->acquire((*groups_)[i].page_bytes(), missing(group_pages_[i]), acquired[i]);
+        pool_->acquire((*groups_)[i].page_bytes(), wanted(group_pages_[i]), acquired[i]);
     if (!status.ok()) return std::move(status).in(text("KV group ", i, " of ", acquired.size()));
   }
   for (size_t i = 0; i < group_pages_.size(); ++i) {
@@ -71,12 +73,48 @@ Status PageTable::reserve(int64_t tokens) {
       group.pointers.reserve(std::max(size, 2 * group.pointers.size()));
   }
   for (size_t i = 0; i < group_pages_.size(); ++i) {
+    GroupPages& group = group_pages_[i];
+    if (tokens > 0 && writes_shared(group)) {
+      replace_open_page(group, (*groups_)[i].page_bytes(), std::move(acquired[i].back()));
+      acquired[i].pop_back();
+    }
     for (PageRef& ref : acquired[i]) {
-      group_pages_[i].pointers.push_back(ref.data());
-      group_pages_[i].refs.push_back(std::move(ref));
+      group.pointers.push_back(ref.data());
+      group.refs.push_back(std::move(ref));
     }
   }
   return {};
+}
+
+// The page that holds position length(), when some of its positions are written already: the only
+// one that can be shared and still be written to.
+bool PageTable::writes_shared(const GroupPages& group) const {
+  const auto open = static_cast<size_t>(length_ / kPageTokens);
+  return length_ % kPageTokens != 0 && open < group.refs.size() &&
+         pool_->is_shared(group.refs[open]);
+}
+
+void PageTable::replace_open_page(GroupPages& group, int64_t page_bytes, PageRef copy) const {
+  const auto open = static_cast<size_t>(length_ / kPageTokens);
+  std::memcpy(copy.data(), group.refs[open].data(), static_cast<size_t>(page_bytes));
+  group.pointers[open] = copy.data();
+  group.refs[open] = std::move(copy);
+}
+
+PageTable PageTable::fork() const {
+  PageTable out(*pool_, *groups_);
+  const auto pages = static_cast<size_t>(pages_for(length_));
+  for (size_t i = 0; i < group_pages_.size(); ++i) {
+    const GroupPages& from = group_pages_[i];
+    GroupPages& to = out.group_pages_[i];
+    const size_t count = std::min(pages, from.refs.size());
+    pool_->share(std::span(from.refs).first(count), to.refs);
+    to.pointers.assign(from.pointers.begin(),
+                       from.pointers.begin() + static_cast<std::ptrdiff_t>(count));
+    to.first_kept = std::min(from.first_kept, static_cast<int64_t>(count));
+  }
+  out.length_ = length_;
+  return out;
 }
 
 void PageTable::commit(int64_t tokens) {

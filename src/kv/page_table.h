@@ -16,9 +16,14 @@ class PageTable {
   // `groups` and `pool` must outlive the table.
   PageTable(PagePool& pool, const std::vector<KvGroup>& groups);
 
+  // The same tokens in a table of their own: pages are shared and copied when one of the tables
+  // first writes to them. What was reserved beyond length() is not taken over.
+  PageTable fork() const;
+
   // Makes room for positions [length(), length() + tokens): windowed groups first free what
-  // no query at or after length() can see, then pages are acquired. All groups or none: on
-  // failure nothing has been acquired (oom_host: pages wanted and free).
+  // no query at or after length() can see, then pages are acquired, also one in place of a shared
+  // page that is going to be written. All groups or none: on failure nothing has been acquired
+  // (oom_host: pages wanted and free).
   Status reserve(int64_t tokens);
   // The tokens are written: length() grows. They must have been reserved.
   void commit(int64_t tokens);
@@ -31,7 +36,7 @@ class PageTable {
   int64_t reusable(int64_t length) const;
 
   int64_t length() const { return length_; }
-  int64_t bytes_held() const;
+  int64_t bytes_held() const;  // of shared pages too
   // Page pointers of a group, from page 0; null where freed. Valid until the next change.
   std::span<unsigned char* const> pages(size_t group) const;
 
@@ -42,6 +47,8 @@ class PageTable {
     int64_t first_kept = 0;  // pages before this one are freed
   };
   void free_unseen();
+  bool writes_shared(const GroupPages& group) const;
+  void replace_open_page(GroupPages& group, int64_t page_bytes, PageRef copy) const;
 
   PagePool* pool_;
   const std::vector<KvGroup>* groups_;

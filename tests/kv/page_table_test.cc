@@ -181,5 +181,118 @@ TEST(PageTable, AFailingAllocatorLeavesItUsable) {
   }
 }
 
+// ---- forks ----
+
+TEST(PageTableFork, CopiesNothingUntilOneWrites) {
+  Allocator allocator({}, 0);
+  const std::vector<KvGroup> groups = {group_of(512, 0), group_of(2048, 32)};
+  PagePool pool(allocator, 0);
+  PageTable table(pool, groups);
+  ASSERT_TRUE(table.reserve(40).ok());
+  table.commit(40);
+  const PoolCounts before = pool.counts();
+  PageTable fork = table.fork();
+  EXPECT_EQ(fork.length(), 40);
+  EXPECT_EQ(pool.counts().pages_held, before.pages_held);
+  EXPECT_EQ(pool.counts().bytes_held, before.bytes_held);
+  EXPECT_EQ(pool.counts().references, 2 * before.references);
+  for (size_t g = 0; g < 2; ++g)
+    EXPECT_TRUE(std::ranges::equal(fork.pages(g), table.pages(g))) << "group " << g;
+
+  ASSERT_TRUE(fork.reserve(1).ok());  // the third page of both groups, half written, is copied
+  EXPECT_EQ(pool.counts().pages_held, before.pages_held + 2);
+  EXPECT_NE(fork.pages(0)[2], table.pages(0)[2]);
+  EXPECT_EQ(fork.pages(0)[1], table.pages(0)[1]);
+  const auto* kept = table.pages(0)[2];
+  ASSERT_TRUE(table.reserve(1).ok());  // alone now: written in place
+  EXPECT_EQ(table.pages(0)[2], kept);
+  EXPECT_EQ(pool.counts().pages_held, before.pages_held + 2);
+}
+
+TEST(PageTableFork, FullPagesNeedNoCopy) {
+  Allocator allocator({}, 0);
+  const std::vector<KvGroup> groups = {group_of(512, 0)};
+  PagePool pool(allocator, 4 * groups[0].page_bytes());
+  PageTable table(pool, groups);
+  ASSERT_TRUE(table.reserve(32).ok());
+  table.commit(32);
+  PageTable fork = table.fork();
+  ASSERT_TRUE(fork.reserve(16).ok());
+  ASSERT_TRUE(table.reserve(16).ok());
+  EXPECT_EQ(table.pages(0)[1], fork.pages(0)[1]);
+  EXPECT_NE(table.pages(0)[2], fork.pages(0)[2]);
+  // A cut into a shared page makes it one that has to be copied, and there is no room for that.
+  fork.abort();
+  fork.truncate(20);
+  ASSERT_TRUE(table.reserve(32).ok());
+  const Status status = fork.reserve(1);
+  EXPECT_EQ(status.code(), Code::oom_host) << status.message();
+  EXPECT_EQ(fork.length(), 20);
+  EXPECT_EQ(table.pages(0)[1], fork.pages(0)[1]);
+}
+
+// Random appends, cuts, forks and deaths of a family of tables, each byte of a position marked with
+// the history that wrote it: nobody sees what another has written, and nothing is left behind.
+TEST(PageTableFork, AFamilyOfTablesKeepsItsTokensApart) {
+  std::mt19937 random(7);
+  Allocator allocator({}, 0);
+  const std::vector<KvGroup> groups = {{{{0, 0}}, 16, 0}, {{{1, 0}}, 16, 24}};
+  {
+    PagePool pool(allocator, 0);
+    struct Member {
+      PageTable table;
+      std::vector<unsigned char> history;  // one byte for each position
+    };
+    std::vector<Member> family;
+    family.push_back({PageTable(pool, groups), {}});
+    unsigned char next = 1;
+    const auto check = [&](const Member& member) {
+      ASSERT_EQ(member.table.length(), static_cast<int64_t>(member.history.size()));
+      for (size_t g = 0; g < groups.size(); ++g)
+        for (int64_t p = 0; p < member.table.length(); ++p)
+          if (held(member.table, g, p)) {
+            ASSERT_EQ(member.table.pages(g)[static_cast<size_t>(p / 16)][p % 16],
+                      member.history[static_cast<size_t>(p)])
+                << "group " << g << " position " << p;
+          }
+    };
+    for (int step = 0; step < 20000; ++step) {
+      const size_t at = random() % family.size();
+      Member& member = family[at];
+      const uint32_t action = random() % 10;
+      if (action < 6) {
+        const auto tokens = static_cast<int64_t>(random() % 20);
+        ASSERT_TRUE(member.table.reserve(tokens).ok());
+        if (random() % 8 == 0) {
+          member.table.abort();
+          continue;
+        }
+        for (int64_t i = 0; i < tokens; ++i, ++next) {
+          const auto position = static_cast<int64_t>(member.history.size());
+          for (size_t g = 0; g < groups.size(); ++g)
+            member.table.pages(g)[static_cast<size_t>(position / 16)][position % 16] = next;
+          member.history.push_back(next);
+        }
+        member.table.commit(tokens);
+      } else if (action < 8) {
+        const int64_t length =
+            member.table.reusable(static_cast<int64_t>(random() % (member.history.size() + 1)));
+        member.table.truncate(length);
+        member.history.resize(static_cast<size_t>(length));
+      } else if (action == 8 && family.size() < 12) {
+        family.push_back({member.table.fork(), member.history});
+      } else if (family.size() > 1) {
+        family.erase(family.begin() + static_cast<ptrdiff_t>(at));
+      }
+      if (step % 50 != 0) continue;
+      for (const Member& each : family) ASSERT_NO_FATAL_FAILURE(check(each));
+    }
+    family.clear();
+    EXPECT_EQ(pool.counts().pages_held, 0);
+    EXPECT_EQ(pool.counts().references, 0);
+  }
+  EXPECT_EQ(allocator.bytes_used(), 0);
+}
+
 }  // namespace
 }  // namespace optima::kv
