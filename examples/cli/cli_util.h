@@ -42,6 +42,7 @@ struct Destroyer {
 using Engine = std::unique_ptr<optima_engine, Destroyer<optima_engine_destroy>>;
 using Model = std::unique_ptr<optima_model, Destroyer<optima_model_destroy>>;
 using Session = std::unique_ptr<optima_session, Destroyer<optima_session_destroy>>;
+using Request = std::unique_ptr<optima_request, Destroyer<optima_request_destroy>>;
 using Result = std::unique_ptr<optima_result, Destroyer<optima_result_destroy>>;
 using Buffer = std::unique_ptr<optima_buffer, Destroyer<optima_buffer_destroy>>;
 using Cancel = std::unique_ptr<optima_cancel, Destroyer<optima_cancel_destroy>>;

@@ -1,6 +1,6 @@
 // optima run: completes a raw prompt, or answers it as a chat message with --chat.
 #include "commands.h"
-#include "generation.h"
+#include "samples.h"
 
 namespace cli {
 namespace {
@@ -13,6 +13,7 @@ struct Args {
   std::string system;
   bool chat = false;
   bool json = false;
+  int32_t samples = 1;
 };
 
 std::vector<int32_t> prompt_ids(const optima_model* model, const Args& args) {
@@ -47,11 +48,33 @@ Json report(const LoadedModel& loaded, const optima_result* result,
   };
 }
 
+// The most probable answer; all of them in the JSON object.
+void run_samples(const Args& args, const LoadedModel& loaded, optima_session* session,
+                 const std::vector<int32_t>& prompt) {
+  const std::vector<Sample> samples =
+      generate_samples(session, prompt, args.generation, args.samples);
+  if (!args.json) {
+    write_out(result_text(samples.front().result.get()) + "\n");
+    return;
+  }
+  Json out = report(loaded, samples.front().result.get(), prompt);
+  out["samples"] = Json::array();
+  for (const Sample& sample : samples)
+    out["samples"].push_back({{"text", result_text(sample.result.get())},
+                              {"token_ids", result_ids(sample.result.get())},
+                              {"mean_logprob", sample.mean_logprob}});
+  write_json(out);
+}
+
 void run(const Args& args) {
   if (!args.system.empty() && !args.chat) throw Failure("--system needs --chat", kExitUsage);
   const LoadedModel loaded = open_model(args.model, OPTIMA_CONTENT_FULL);
   const std::vector<int32_t> prompt = prompt_ids(loaded.model.get(), args);
   const Session session = make_session(loaded, args.session);
+  if (args.samples > 1) {
+    run_samples(args, loaded, session.get(), prompt);
+    return;
+  }
   Stream stream;
   stream.text = args.json ? Stream::Text::kept : Stream::Text::shown;
   const Result result = generate(session.get(), prompt, args.generation, stream);
@@ -75,6 +98,8 @@ void add_run(Program& program) {
   command.flag("--chat", args->chat, "the prompt is a user's message: use the template");
   command.text("--system", args->system, "system message, with --chat");
   add_reference_option(command, args->session);
+  command.number("--samples", args->samples, {1, 64},
+                 "so many answers to the prompt; the most probable one is printed");
   command.flag("--json", args->json, "print one JSON object");
   command.action([args] { run(*args); });
 }

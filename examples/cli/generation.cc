@@ -109,24 +109,25 @@ void fill_grammar(optima_request_desc& desc, const GenerationArgs& args, std::st
 
 }  // namespace
 
+Description::Description(const GenerationArgs& args) : desc(sized<optima_request_desc>()) {
+  for (const std::string& stop : args.stops) {
+    stops_.push_back(stop.data());
+    stop_bytes_.push_back(stop.size());
+  }
+  fill_sampling(desc, args);
+  fill_grammar(desc, args, grammar_);
+  desc.stops = stops_.data();
+  desc.stop_bytes = stop_bytes_.data();
+  desc.stop_count = stops_.size();
+}
+
 Result generate(optima_session* session, const std::vector<int32_t>& prompt,
                 const GenerationArgs& args, Stream& stream) {
   Running running{&stream, {}, nullptr};
-  std::vector<const char*> stops;
-  std::vector<size_t> stop_bytes;
-  for (const std::string& stop : args.stops) {
-    stops.push_back(stop.data());
-    stop_bytes.push_back(stop.size());
-  }
-  auto desc = sized<optima_request_desc>();
-  fill_sampling(desc, args);
-  std::string grammar;
-  fill_grammar(desc, args, grammar);
+  Description description(args);
+  optima_request_desc& desc = description.desc;
   desc.prompt_ids = prompt.data();
   desc.prompt_id_count = prompt.size();
-  desc.stops = stops.data();
-  desc.stop_bytes = stop_bytes.data();
-  desc.stop_count = stops.size();
   desc.cancel = stream.cancel;
   desc.user = &running;
   desc.on_event = [](void* user, const optima_event* event) -> int32_t {

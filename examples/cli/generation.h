@@ -36,7 +36,21 @@ struct Stream {
   std::string so_far;
 };
 
-// One generation. `flags` are OPTIMA_REQUEST_ bits beside those of the args.
+// The args as the library reads them; `desc` points into the object. The prompt is the caller's.
+class Description {
+ public:
+  explicit Description(const GenerationArgs& args);
+  Description(const Description&) = delete;
+  Description& operator=(const Description&) = delete;
+  optima_request_desc desc;
+
+ private:
+  std::vector<const char*> stops_;
+  std::vector<size_t> stop_bytes_;
+  std::string grammar_;
+};
+
+// One generation.
 Result generate(optima_session* session, const std::vector<int32_t>& prompt,
                 const GenerationArgs& args, Stream& stream);
 

@@ -1020,6 +1020,18 @@ OPTIMA_MT_SAFE OPTIMA_API optima_status optima_result_counters(
 /* Frees the result. NULL is allowed. Since 1.0. */
 OPTIMA_MT_PER_OBJECT OPTIMA_API void optima_result_destroy(optima_result* result) OPTIMA_NOEXCEPT;
 
+/* Keeps the first `tokens` tokens, or all when it holds fewer, and gives the memory of the
+ * others back. BUSY while a request runs; ARG when negative. Since 1.1. */
+OPTIMA_MT_SAFE OPTIMA_API optima_status optima_session_truncate(
+    optima_session* session, int64_t tokens, optima_error** err) OPTIMA_NOEXCEPT;
+
+/* Makes another session of the same model and options that holds the same tokens. Their memory
+ * is shared until one of the two writes on; a request with an empty prompt and
+ * OPTIMA_REQUEST_APPEND continues from there. Destroy with optima_session_destroy. BUSY while a
+ * request runs. Since 1.1. */
+OPTIMA_MT_SAFE OPTIMA_API optima_status optima_session_fork(
+    const optima_session* session, optima_session** out, optima_error** err) OPTIMA_NOEXCEPT;
+
 /* All functions, for users of dlopen: optima_get_api. Only ever grows at the end; struct_size
  * says how far. */
 struct optima_api_v1 {
@@ -1138,6 +1150,9 @@ struct optima_api_v1 {
   optima_status (*result_counters)(const optima_result* result, optima_counters* out,
                                    optima_error** err);
   void (*result_destroy)(optima_result* result);
+  optima_status (*session_truncate)(optima_session* session, int64_t tokens, optima_error** err);
+  optima_status (*session_fork)(const optima_session* session, optima_session** out,
+                                optima_error** err);
 };
 
 #ifdef __cplusplus

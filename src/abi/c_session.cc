@@ -72,6 +72,28 @@ optima_status optima_session_tokens(const optima_session* session, optima_buffer
 optima_status optima_session_reset(optima_session* session, optima_error** err) noexcept {
   return guard(err, [&]() -> Status {
     OPTIMA_ASSIGN(const auto box, enter(session));
-    return box->session->reset();
+    return box->session->truncate(0);
+  });
+}
+
+optima_status optima_session_truncate(optima_session* session, int64_t tokens,
+                                      optima_error** err) noexcept {
+  return guard(err, [&]() -> Status {
+    OPTIMA_ASSIGN(const auto box, enter(session));
+    return box->session->truncate(tokens);
+  });
+}
+
+optima_status optima_session_fork(const optima_session* session, optima_session** out,
+                                  optima_error** err) noexcept {
+  return guard(err, [&]() -> Status {
+    if (out == nullptr) return Status(Code::invalid_argument, "out: NULL");
+    *out = nullptr;
+    OPTIMA_ASSIGN(const auto from, enter(session));
+    auto box = std::make_shared<SessionBox>();
+    box->model = from->model;
+    OPTIMA_ASSIGN(box->session, from->session->fork());
+    *out = new optima_session(std::move(box));
+    return {};
   });
 }

@@ -357,12 +357,15 @@ def struct_sizes_text(spec):
     return "\n".join(lines) + "\n"
 
 
+def version_node(function):
+    return "OPTIMA_" + str(function.get("since", "1.0"))
+
+
 def symbols_map_text(spec):
     lines = [f"# {NOTE}"]
     nodes = {}
     for function in spec.functions:
-        node = "OPTIMA_" + str(function.get("since", "1.0"))
-        nodes.setdefault(node, []).append(function["name"])
+        nodes.setdefault(version_node(function), []).append(function["name"])
     previous = ""
     for node, names in nodes.items():
         lines += [f"{node} {{", "  global:"] + [f"    {n};" for n in names]
@@ -374,7 +377,7 @@ def symbols_map_text(spec):
 
 
 def symbols_text(spec):
-    return "\n".join(sorted(f["name"] for f in spec.functions)) + "\n"
+    return "\n".join(sorted(f"{f['name']}@@{version_node(f)}" for f in spec.functions)) + "\n"
 
 
 # ---------------------------------------------------------------- tests

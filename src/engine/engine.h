@@ -93,8 +93,12 @@ class Session {
   virtual const std::shared_ptr<Model>& model() const = 0;
   virtual int64_t context_tokens() const = 0;
   virtual std::vector<int32_t> tokens() const = 0;  // busy sessions: as of the last finished step
-  // Forgets all tokens and gives their pages back. Busy with a request: Code::busy.
-  virtual Status reset() = 0;
+  // Keeps the first `tokens` tokens (of at most that many) and gives the others' pages back. Busy
+  // with a request: Code::busy.
+  virtual Status truncate(int64_t tokens) = 0;
+  // A session of the same model and options that holds the same tokens. Their KV is shared until
+  // one of the two writes to a page. Busy with a request: Code::busy.
+  virtual Result<std::shared_ptr<Session>> fork() const = 0;
   // The host lets go: a running request is cancelled, new ones are refused.
   virtual void close() = 0;
 };

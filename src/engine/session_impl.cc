@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/text.h"
 #include "engine/request_impl.h"
 
 namespace optima::engine {
@@ -13,6 +14,7 @@ SessionImpl::SessionImpl(std::shared_ptr<Hub> hub, std::shared_ptr<ModelImpl> mo
       model_(std::move(model)),
       model_base_(model_),
       runner_(runner),
+      options_(options),
       context_tokens_(options.context_tokens > 0 ? options.context_tokens
                                                  : model_->config()->context_length),
       chunk_tokens_(options.prefill_chunk_tokens > 0
@@ -25,12 +27,25 @@ std::vector<int32_t> SessionImpl::tokens() const {
   return tokens_;
 }
 
-Status SessionImpl::reset() {
+Status SessionImpl::truncate(int64_t tokens) {
+  if (tokens < 0)
+    return Status(Code::invalid_argument, text(tokens, " tokens to keep, wanted >= 0"));
   const std::lock_guard lock(hub_->mutex);
   if (busy_with_ != nullptr) return Status(Code::busy, "the session runs a request");
-  tokens_.clear();
-  table_.truncate(0);
+  tokens_.resize(static_cast<size_t>(std::min(tokens, static_cast<int64_t>(tokens_.size()))));
+  table_.truncate(table_.reusable(std::min(table_.length(), tokens)));
   return {};
+}
+
+Result<std::shared_ptr<Session>> SessionImpl::fork() const {
+  const std::lock_guard lock(hub_->mutex);
+  if (closed_ || model_->closed())
+    return Status(Code::invalid_state, "the session or its model was destroyed");
+  if (busy_with_ != nullptr) return Status(Code::busy, "the session runs a request");
+  auto out = std::make_shared<SessionImpl>(hub_, model_, runner_, options_);
+  out->tokens_ = tokens_;
+  out->table_ = table_.fork();
+  return std::shared_ptr<Session>(std::move(out));
 }
 
 void SessionImpl::close() {

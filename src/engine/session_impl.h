@@ -21,6 +21,7 @@ class SessionImpl final : public Session {
   std::shared_ptr<ModelImpl> model_;
   std::shared_ptr<Model> model_base_;
   ModelRunner* runner_;
+  SessionOptions options_;
   int64_t context_tokens_;
   int64_t chunk_tokens_;
 
@@ -31,7 +32,8 @@ class SessionImpl final : public Session {
   const std::shared_ptr<Model>& model() const override { return model_base_; }
   int64_t context_tokens() const override { return context_tokens_; }
   std::vector<int32_t> tokens() const override;
-  Status reset() override;
+  Status truncate(int64_t tokens) override;
+  Result<std::shared_ptr<Session>> fork() const override;
   void close() override;
 
   ModelImpl& model_impl() const { return *model_; }

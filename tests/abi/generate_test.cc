@@ -360,6 +360,28 @@ TEST_F(GenerateTest, AppendContinuesTheSession) {
   EXPECT_TRUE(session_tokens(session_).empty());
 }
 
+TEST_F(GenerateTest, ForksContinueOnTheirOwn) {
+  auto desc = golden_desc();
+  desc.max_tokens = 0;
+  desc.flags = OPTIMA_REQUEST_PROMPT_ONLY;
+  generate(session_, desc);
+  optima_session* handle = nullptr;
+  must([&](optima_error** err) { return optima_session_fork(session_.get(), &handle, err); });
+  const Session fork(handle);
+  auto more = sized<optima_request_desc>();
+  more.prompt = "";
+  more.flags = OPTIMA_REQUEST_APPEND | OPTIMA_REQUEST_IGNORE_EOS;
+  more.max_tokens = static_cast<int64_t>(wanted_.size());
+  EXPECT_EQ(token_ids(generate(fork, more)), wanted_);
+  EXPECT_EQ(session_tokens(session_), prompt_ids_);
+
+  must([&](optima_error** err) { return optima_session_truncate(fork.get(), 5, err); });
+  EXPECT_EQ(session_tokens(fork),
+            std::vector<int32_t>(prompt_ids_.begin(), prompt_ids_.begin() + 5));
+  EXPECT_EQ(optima_session_truncate(fork.get(), -1, nullptr), OPTIMA_E_ARG);
+  EXPECT_EQ(optima_session_fork(fork.get(), nullptr, nullptr), OPTIMA_E_ARG);
+}
+
 TEST_F(GenerateTest, BadDescriptions) {
   struct Row {
     const char* what;

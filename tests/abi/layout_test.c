@@ -227,7 +227,7 @@ AT(optima_probe_report, dram_threads, 204);
 AT(optima_probe_report, read_roof_gb_per_s, 208);
 AT(optima_probe_report, dram_read_gb_per_s, 216);
 AT(optima_probe_report, int8_roof_tmac_per_s, 224);
-SIZE(optima_api_v1, 672);
+SIZE(optima_api_v1, 688);
 AT(optima_api_v1, version, 8);
 AT(optima_api_v1, abi_version, 16);
 AT(optima_api_v1, features, 24);
@@ -311,5 +311,7 @@ AT(optima_api_v1, result_top_logprobs, 640);
 AT(optima_api_v1, result_prompt_logprobs, 648);
 AT(optima_api_v1, result_counters, 656);
 AT(optima_api_v1, result_destroy, 664);
+AT(optima_api_v1, session_truncate, 672);
+AT(optima_api_v1, session_fork, 680);
 
 int main(void) { return 0; }

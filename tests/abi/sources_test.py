@@ -6,7 +6,8 @@ import re
 import sys
 
 root = pathlib.Path(sys.argv[1])
-symbols = (root / "tests/abi/symbols.txt").read_text().split()
+symbols = [line.split("@")[0]
+           for line in (root / "tests/abi/symbols.txt").read_text().split()]
 problems = []
 bodies = {}
 for path in sorted((root / "src/abi").glob("*.cc")):

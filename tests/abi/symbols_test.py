@@ -18,7 +18,7 @@ def run(*command):
 
 
 problems = []
-wanted = {f"{name}@@OPTIMA_1.0" for name in open(listed).read().split()}
+wanted = set(open(listed).read().split())
 exported = set()
 for line in run("nm", "-D", "--defined-only", "--with-symbol-versions", library).splitlines():
     kind, name = line.split()[-2:]

@@ -109,6 +109,20 @@ class Run(Case):
         self.assertGreater(len(set(draws)), 1)
 
     @each_model
+    def test_samples_come_best_first_and_share_the_prompt(self, model):
+        out = self.run_json(model, "--temp", 1.5, "--seed", 7, "--samples", 4, "--reference")
+        samples = out["samples"]
+        self.assertEqual(len(samples), 4)
+        self.assertEqual(out["token_ids"], samples[0]["token_ids"])
+        probable = [sample["mean_logprob"] for sample in samples]
+        self.assertEqual(probable, sorted(probable, reverse=True))
+        self.assertEqual(out["cached_tokens"], len(out["prompt_ids"]) - 1)
+        alone = [self.run_json(model, "--temp", 1.5, "--seed", seed, "--reference")["token_ids"]
+                 for seed in (7, 8, 9, 10)]
+        self.assertCountEqual([sample["token_ids"] for sample in samples], alone)
+        self.assert_error("run", model, "-p", "a", "--samples", 2, status=2, mentions=["--temp"])
+
+    @each_model
     def test_reference_path(self, model):
         out = self.run_json(model, "--reference")
         self.assertEqual(len(out["token_ids"]), 12)

@@ -51,7 +51,7 @@ TEST(Engine, SessionReusesTheCommonPrefix) {
   const auto other = new_session(*engine.engine, tiny().path);
   const auto fresh = must(engine->generate(other, ids_request(longer, 1), nullptr));
   EXPECT_EQ(output_ids(fresh->result()), output_ids(second->result()));
-  ASSERT_TRUE(session->reset().ok());
+  ASSERT_TRUE(session->truncate(0).ok());
   EXPECT_TRUE(session->tokens().empty());
 }
 
@@ -230,7 +230,7 @@ TEST(Engine, BusyAndReentrancy) {
     if (event.type != EventType::token || asked) return Verdict::go_on;
     asked = true;
     EXPECT_EQ(engine->submit(session, ids_request({1}, 1)).status().code(), Code::busy);
-    EXPECT_EQ(session->reset().code(), Code::busy);
+    EXPECT_EQ(session->truncate(0).code(), Code::busy);
     EXPECT_EQ(engine->generate(other, ids_request({1}, 1), nullptr).status().code(), Code::busy);
     EXPECT_EQ(engine->step().status().code(), Code::invalid_state);
     return Verdict::go_on;
