@@ -14,6 +14,7 @@ cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo \
 seeds() {
   case $1 in
     grammar_*) echo "tests/fuzz/grammar/corpus/${1#grammar_}" ;;
+    chat_template) echo tests/goldens/chat_templates/templates ;;
     tokenizer_json) echo tests/goldens/tokenizer_json ;;
     config) echo tests/goldens/arch ;;
     *) echo tests/goldens/tiny ;;
@@ -22,8 +23,8 @@ seeds() {
 
 targets=("$@")
 if [[ ${#targets[@]} -eq 0 ]]; then
-  targets=(gguf safetensors config tokenizer_json tokenizer_model grammar_gbnf grammar_regex
-           grammar_schema)
+  targets=(gguf safetensors config tokenizer_json tokenizer_model chat_template grammar_gbnf
+           grammar_regex grammar_schema)
 fi
 for target in "${targets[@]}"; do
   mkdir -p "$build/$target/corpus"
