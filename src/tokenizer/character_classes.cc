@@ -1,5 +1,5 @@
 // PCRE2 10.42 knows Unicode 14; the tokenizers that the models are published for know Unicode 16.
-// The table (unicode_additions.cc) has the letters, marks, numbers and punctuation in between.
+// The table (unicode_additions.cc) has what came in between.
 #include "tokenizer/character_classes.h"
 
 #include <algorithm>
@@ -17,15 +17,23 @@ constexpr char kInvalidByteStandIn = '\x01';
 struct StandIns {
   char32_t three_bytes, four_bytes;
 };
-// Indexed by CharacterClass. Each pair is of that class since before Unicode 14.
-constexpr std::array<StandIns, 7> kStandIns = {{
-    {0x1E00, 0x10400},  // upper: Latin A with ring below, Deseret long I
-    {0x1E01, 0x10428},  // lower: their small forms
-    {0x1D2C, 0x16B40},  // modifier letter: capital A, Pahawh Hmong
+// Indexed by CharacterClass. Each pair is of that class since before Unicode 14. Patterns that list
+// code points (DeepSeek's) take the new characters of three bytes for CJK and no other: so do they
+// these.
+constexpr std::array<StandIns, 13> kStandIns = {{
+    {0x10C7, 0x16E40},  // upper: Georgian yn, Medefaidrin M
+    {0x10FD, 0x16E60},  // lower: Georgian aen, Medefaidrin m
+    {0x1D2C, 0x16B40},  // modifier: capital A, Pahawh Hmong vos seev
     {0x0915, 0x10000},  // other letter: Devanagari ka, Linear B a
-    {0x093C, 0x16AF0},  // mark: Devanagari nukta, Bassa Vah
-    {0x0966, 0x104A0},  // number: Devanagari zero, Osmanya zero
-    {0x2010, 0x10100},  // punctuation: hyphen, Aegean word separator
+    {0x093C, 0x16AF0},  // nonspacing mark: Devanagari nukta, Bassa Vah high tone
+    {0x0903, 0x11000},  // spacing mark: Devanagari visarga, Brahmi candrabindu
+    {0x0966, 0x104A0},  // decimal: Devanagari zero, Osmanya zero
+    {0x2153, 0x10107},  // other number: one third, Aegean one
+    {0x2010, 0x10EAD},  // dash: hyphen, Yezidi hyphenation mark
+    {0x2020, 0x10100},  // other punctuation: dagger, Aegean word separator
+    {0x2200, 0x1D6C1},  // mathematical: for all, bold nabla
+    {0x2600, 0x1F300},  // other symbol: sun, cyclone
+    {0x200B, 0x110BD},  // format: zero width space, Kaithi number sign
 }};
 constexpr char32_t kMongolianVowelSeparator =
     0x180E;  // a space to PCRE2, a format character since 6.3

@@ -6,7 +6,9 @@
 namespace optima::tokenizer {
 namespace {
 
-constexpr std::string_view kEachNumber = R"(\p{N})";
+// The step Digits of the tokenizers library, whose table is a version newer than that of its
+// regular expressions and ours: the numbers of Unicode 17 are named.
+constexpr std::string_view kEachNumber = R"([\p{N}\x{11DE0}-\x{11DE9}\x{16FF4}-\x{16FF6}])";
 constexpr std::string_view kGpt2Words =
     R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 

@@ -1,4 +1,4 @@
-// Characters that Unicode gained after version 14, by the classes that pre-tokenisers tell apart.
+// Characters that Unicode gained, or classed anew, after version 14.
 #pragma once
 
 #include <cstdint>
@@ -6,14 +6,21 @@
 
 namespace optima::tokenizer {
 
+// The general categories that grew.
 enum class CharacterClass : uint8_t {
-  upper,  // title case too: no pattern tells them apart
+  upper,
   lower,
   modifier,
   other_letter,
-  mark,
-  number,
-  punctuation,
+  nonspacing_mark,
+  spacing_mark,
+  decimal,
+  other_number,
+  dash,
+  other_punctuation,
+  mathematical,
+  other_symbol,
+  format,
 };
 
 struct UnicodeAddition {

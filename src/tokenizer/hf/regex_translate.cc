@@ -14,8 +14,12 @@
 namespace optima::tokenizer::hf {
 namespace {
 
-constexpr std::string_view kWordItems =
+// Oniguruma's have the numbers of Latin-1 in them, Rust's the joiners.
+constexpr std::string_view kOnigurumaWordItems =
     R"(\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc}\x{B2}\x{B3}\x{B9}\x{BC}-\x{BE}\x{24B6}-\x{24E9})"
+    R"(\x{1F130}-\x{1F149}\x{1F150}-\x{1F169}\x{1F170}-\x{1F189})";
+constexpr std::string_view kRustWordItems =
+    R"(\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc}\x{200C}\x{200D}\x{24B6}-\x{24E9})"
     R"(\x{1F130}-\x{1F149}\x{1F150}-\x{1F169}\x{1F170}-\x{1F189})";
 constexpr size_t kPatternBytesMax = 65536;
 constexpr size_t kNone = std::string::npos;
@@ -29,7 +33,10 @@ bool is_hex(char c) {
 
 class Translator {
  public:
-  Translator(std::string_view in, Dialect dialect) : in_(in), dialect_(dialect) {}
+  Translator(std::string_view in, Dialect dialect)
+      : in_(in),
+        dialect_(dialect),
+        word_items_(dialect == Dialect::rust ? kRustWordItems : kOnigurumaWordItems) {}
 
   Result<std::string> run() {
     if (in_.size() > kPatternBytesMax) {
@@ -155,17 +162,17 @@ class Translator {
     const char c = peek(1);
     switch (c) {
       case 'w':
-        out_.append("[").append(kWordItems).append("]");
+        out_.append("[").append(word_items_).append("]");
         break;
       case 'W':
-        out_.append("[^").append(kWordItems).append("]");
+        out_.append("[^").append(word_items_).append("]");
         break;
       case 'h':
         out_.append("[0-9a-fA-F]");
         break;
       case 'b':
       case 'B': {
-        const std::string word = text("[", kWordItems, "]");
+        const std::string word = text("[", word_items_, "]");
         const std::string_view one = c == 'b' ? "!" : "=", other = c == 'b' ? "=" : "!";
         out_.append(
             text("(?:(?<=", word, ")(?", one, word, ")|(?<!", word, ")(?", other, word, "))"));
@@ -319,7 +326,7 @@ class Translator {
       return {};
     }
     if (c == 'w' || c == 'h') {
-      out.append(c == 'w' ? kWordItems : "0-9a-fA-F");
+      out.append(c == 'w' ? word_items_ : "0-9a-fA-F");
       at_ += 2;
     } else {
       OPTIMA_TRY(common_escape(out));
@@ -334,6 +341,7 @@ class Translator {
 
   std::string_view in_;
   Dialect dialect_;
+  std::string_view word_items_;
   size_t at_ = 0;
   std::string out_;
   size_t atom_ = kNone;  // where the last thing that can be repeated begins in out_
