@@ -136,7 +136,8 @@ def reference_ids(reference, flags, strings):
     return [e.ids for e in reference.encode_batch(strings, add_special_tokens=False)]
 
 
-def llama_cpp_ids(vocabulary, strings):
+def llama_cpp_model(vocabulary):
+    """llama.cpp with this vocabulary and no weights."""
     import gguf
     import llama_cpp
 
@@ -162,8 +163,12 @@ def llama_cpp_ids(vocabulary, strings):
         writer.write_header_to_file()
         writer.write_kv_data_to_file()
         writer.close()
-        model = llama_cpp.Llama(path, vocab_only=True, verbose=False)
-        return [model.tokenize(text.encode(), add_bos=False, special=True) for text in strings]
+        return llama_cpp.Llama(path, vocab_only=True, verbose=False)
+
+
+def llama_cpp_ids(vocabulary, strings):
+    model = llama_cpp_model(vocabulary)
+    return [model.tokenize(text.encode(), add_bos=False, special=True) for text in strings]
 
 
 def train_sentencepiece(**options):

@@ -1,12 +1,17 @@
 #!/usr/bin/env python3
 """Adds to tests/goldens/tokenizer/ the vocabularies whose GGUF names stand for pipelines of
 tokenizer.json: the pre-tokenisers falcon, mpt, olmo, chatglm-bpe, deepseek-llm, deepseek-coder and
-deepseek-v3, and the tokenizer models bert and gemma4.
+deepseek-v3, and the tokenizer models bert, gemma4 and t5 (Unigram).
 
-Expected ids come from tokenizers 0.23.3, over the strings that make_tokenizer.py wrote.
+Expected ids come from tokenizers 0.23.3, those of t5 from sentencepiece 0.2.3, over the strings
+that make_tokenizer.py wrote.
 """
 
+import io
 import json
+
+import sentencepiece
+from sentencepiece import sentencepiece_model_pb2
 
 from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_tokenizers
 
@@ -150,6 +155,52 @@ def gemma4(strings):
     return {**vocabulary, "model": "gemma4", "pre": "gemma4", "merges": merges}, reference
 
 
+# T5's own manner (NFKC rules, spaces collapsed, no byte tokens), and the opposite of each; there
+# symbols that are always whole too, which in T5's manner cut the text into texts of their own.
+UNIGRAM = {
+    "t5": {},
+    "t5-bytes": {
+        "byte_fallback": True,
+        "normalization_rule_name": "identity",
+        "remove_extra_whitespaces": False,
+        "add_dummy_prefix": False,
+        "user_defined_symbols": ["<extra_id_0>", "<extra_id_1>", "</b>", "<b>", "<b><i>"],
+    },
+}
+
+
+def unigram(name):
+    """The vocabulary as a file has it, and the model of sentencepiece."""
+    lines = [t.replace("\n", " ").replace("\0", "") for t in make_tokenizer.training_lines(tools.HAND_MADE)]
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(t for t in lines if len(t) < 400),
+        model_writer=model,
+        model_type="unigram",
+        vocab_size=1000,
+        character_coverage=0.98,
+        pad_id=0,
+        eos_id=1,
+        unk_id=2,
+        bos_id=-1,
+        num_threads=1,
+        minloglevel=2,
+        **UNIGRAM[name],
+    )
+    data = model.getvalue()
+    vocabulary = make_tokenizer.sentencepiece_vocabulary(data)
+    rules = sentencepiece_model_pb2.ModelProto.FromString(data).normalizer_spec
+    return {
+        **vocabulary,
+        "model": "t5",
+        "pad": 0,
+        "add_eos": 1,
+        "add_space_prefix": int(rules.add_dummy_prefix),
+        "remove_extra_whitespaces": rules.remove_extra_whitespaces,
+        "charsmap": rules.precompiled_charsmap,
+    }, data
+
+
 def main():
     read, take = tools.number_reader((make_tokenizer.OUT / "strings.bin").read_bytes())
     strings = [take(read()).decode() for _ in range(read())]
@@ -162,6 +213,13 @@ def main():
         if name == "bert-bge":  # U+2581 marks words there: a token of it may be either of two
             for lists in answers.values():
                 lists[:] = [None if "\u2581" in t else ids for t, ids in zip(strings, lists)]
+        make_tokenizer.write(name, vocabulary, strings, answers)
+    for name in UNIGRAM:
+        vocabulary, data = unigram(name)
+        processor = sentencepiece.SentencePieceProcessor(model_proto=data)
+        plain, end = processor.encode(strings), vocabulary["eos"]
+        ended = [None if i % 16 else ids + [end] for i, ids in enumerate(plain)]
+        answers = {0: plain, tools.ADD_SPECIAL: ended}
         make_tokenizer.write(name, vocabulary, strings, answers)
 
 

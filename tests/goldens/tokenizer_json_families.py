@@ -1,6 +1,6 @@
 """Small tokenizers in the manner of known model families, trained with `tokenizers`: every kind of
 component that the library reads, in the combinations that models have. Used by
-make_tokenizer_json.py and tests/long/tokenizer_json_parity.py."""
+make_tokenizer_json.py and tests/long/tokenizer_subjects.py."""
 
 import io
 import json

@@ -1,11 +1,10 @@
-"""What make_tokenizer.py and tests/long/tokenizer_parity.py share: the file format of
+"""What make_tokenizer*.py and the tokenizer scripts of tests/long share: the file format of
 tests/tokenizer/vocabulary_file.h, vocabularies from GGUF files, and strings to tokenize."""
 
 import json
 import pathlib
 import random
 import struct
-import subprocess
 
 ADD_SPECIAL, PARSE = 1, 2  # flags of a case
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = 1, 2, 3, 4, 5, 6
@@ -31,11 +30,14 @@ def string(text):
 
 def vocabulary_bytes(v):
     """v: dict with model, pre, tokens and optionally kinds, scores, merges (pairs of texts), the
-    special ids and rules."""
+    special ids and rules, charsmap (SentencePiece's normalisation rules)."""
     names = ["bos", "eos", "eot", "unknown", "pad", "add_bos", "add_eos", "add_space_prefix"]
-    out = [string("optima vocabulary 1"), string(v["model"]), string(v.get("pre", ""))]
+    version = 2 if v.get("charsmap") else 1
+    out = [string(f"optima vocabulary {version}"), string(v["model"]), string(v.get("pre", ""))]
     out += [signed(v.get(name, -1)) for name in names]
     out.append(number(int(v.get("remove_extra_whitespaces", False))))
+    if version == 2:
+        out.append(string(v["charsmap"]))
     out.append(number(len(v["tokens"])))
     out += [string(token) for token in v["tokens"]]
     kinds, scores = v.get("kinds"), v.get("scores")
@@ -92,15 +94,6 @@ def read_gguf_vocabulary(path):
     return v
 
 
-def run_helper(helper, vocabulary_path, cases):
-    """Ids of (flags, text) by the program tokenize_stdin."""
-    request = b"".join(number(flags) + string(text) for flags, text in cases)
-    done = subprocess.run(
-        [helper, vocabulary_path], input=request, stdout=subprocess.PIPE, check=True
-    )
-    return read_answers(done.stdout, len(cases))
-
-
 def number_reader(data):
     """A function that gives the next number of `data`, and one that gives the next bytes."""
     at = 0
@@ -122,16 +115,6 @@ def number_reader(data):
         return data[at - size:at]
 
     return read, take
-
-
-def read_answers(data, count):
-    """The lists of ids that tokenize_stdin writes."""
-    answers = []
-    read, _ = number_reader(data)
-    for _ in range(count):
-        answers.append([read() for _ in range(read())])
-    assert at == len(data)
-    return answers
 
 
 HAND_MADE = [

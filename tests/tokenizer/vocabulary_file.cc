@@ -39,11 +39,14 @@ std::string_view FileReader::string() {
 }
 
 bool VocabularyFile::read(FileReader& reader) {
-  if (reader.string() != "optima vocabulary 1") return false;
+  const std::string_view version = reader.string();
+  const bool has_charsmap = version == "optima vocabulary 2";
+  if (version != "optima vocabulary 1" && !has_charsmap) return false;
   model_ = reader.string();
   pre_ = reader.string();
   for (int i = 0; i < 8; ++i) settings_.push_back(reader.signed_number());
   remove_extra_whitespaces_ = reader.number() != 0;
+  if (has_charsmap) charsmap_ = reader.string();
   const uint64_t tokens = reader.number();
   for (uint64_t i = 0; i < tokens && reader.ok(); ++i) tokens_.emplace_back(reader.string());
   if (reader.number() != 0) {
@@ -79,7 +82,8 @@ VocabularySpec VocabularyFile::spec() const {
           .add_bos = setting(5),
           .add_eos = setting(6),
           .add_space_prefix = setting(7),
-          .remove_extra_whitespaces = remove_extra_whitespaces_};
+          .remove_extra_whitespaces = remove_extra_whitespaces_,
+          .charsmap = charsmap_};
 }
 
 std::vector<GoldenCase> read_cases(FileReader& reader) {

@@ -37,7 +37,7 @@ class VocabularyFile {
   VocabularySpec spec() const;
 
  private:
-  std::string model_, pre_;
+  std::string model_, pre_, charsmap_;
   std::vector<int64_t> settings_;  // bos eos eot unknown pad add_bos add_eos add_space_prefix
   bool remove_extra_whitespaces_ = false;
   std::vector<std::string> tokens_;
