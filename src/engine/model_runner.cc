@@ -38,7 +38,7 @@ Result<std::unique_ptr<ModelRunner>> create_model_runner(const model::Decoder& d
       fast ? backend::cpu::fast_kernels() : backend::cpu::reference_kernels();
   OPTIMA_ASSIGN(out->runner,
                 backend::cpu::create_runner(std::move(program), kernels, pool, allocator));
-  out->pages = std::make_unique<kv::PagePool>(allocator, 0);
+  out->pages = std::make_unique<kv::PagePool>(allocator, kv::PoolLimits{});
   return out;
 }
 

@@ -1,216 +1,142 @@
-// Hands out pages of KV memory. Pages of one (rounded) size form a size class; a class owns slabs
-// of several pages, and slabs that still have a free page are linked in a list whose front is the
-// one touched last. A page given back is the next one handed out, because its lines are the
-// warmest. Every operation is constant time; only taking or giving back a slab calls the allocator.
+// Counts who holds which page, keeps sealed pages that nobody holds for as long as their memory is
+// not wanted, and finds pages by their tokens. The memory itself is in page_slabs.cc, the tokens in
+// prefix_index.cc.
 //
-// The budget counts pages held, so that what is left is exact whatever the mix of sizes. Memory in
-// slabs beyond that (at most one empty slab per class, and the free pages of partly used slabs) is
-// counted by the allocator and is what its limit bounds.
+// The budget counts pages held and cached, so that what is left is exact whatever the mix of sizes.
+// Memory in slabs beyond that (at most one empty slab per class, and the free pages of partly used
+// slabs) is counted by the allocator and is what its limit bounds.
 #include "kv/page_pool.h"
 
 #include <algorithm>
 #include <limits>
+#include <new>
 #include <utility>
 
 #include "base/text.h"
+#include "kv/page_slabs.h"
 
 namespace optima::kv {
 namespace {
 
 constexpr int64_t kLineBytes = 64;
-constexpr int64_t kSlabBytes = int64_t{2} << 20;  // a huge page
-constexpr int64_t kSlabPagesMin = 4;
 constexpr int64_t kPageBytesMax = int64_t{1} << 40;
-constexpr int32_t kNone = -1;
+constexpr int64_t kUnlimited = std::numeric_limits<int64_t>::max();
 
 int64_t round_up(int64_t value, int64_t unit) {
   return (value + unit - 1) / unit * unit;
 }
 
-// As many pages as fit into the whole huge pages that at least kSlabPagesMin pages need.
-int32_t slab_pages_of(int64_t stride) {
-  const int64_t bytes = round_up(std::max(kSlabBytes, kSlabPagesMin * stride), kSlabBytes);
-  return static_cast<int32_t>(bytes / stride);
-}
-
-struct Slab {
-  Buffer memory;
-  std::vector<int32_t> free;  // stack of page numbers; capacity = pages, so a push cannot fail
-  std::vector<int32_t> references;  // [pages]
-  int32_t pages = 0;
-  int32_t previous = kNone, next = kNone;  // list of slabs with a free page
-  bool empty() const { return static_cast<int32_t>(free.size()) == pages; }
-};
-
-struct SizeClass {
-  int64_t stride = 0;      // bytes from page to page
-  int32_t slab_pages = 0;  // pages of a full-sized slab
-  std::vector<std::unique_ptr<Slab>> slabs;
-  std::vector<int32_t> vacant;  // slots of `slabs` that hold none; capacity >= slabs.size()
-  int32_t front = kNone;        // the slab whose pages are handed out next
-  int32_t spare = kNone;        // the one empty slab that is kept
-
-  void link_front(int32_t slot) {
-    Slab& slab = *slabs[slot];
-    slab.previous = kNone;
-    slab.next = front;
-    if (front != kNone) slabs[front]->previous = slot;
-    front = slot;
-  }
-  void unlink(int32_t slot) {
-    Slab& slab = *slabs[slot];
-    (slab.previous == kNone ? front : slabs[slab.previous]->next) = slab.next;
-    if (slab.next != kNone) slabs[slab.next]->previous = slab.previous;
-    slab.previous = slab.next = kNone;
-  }
-  // Takes an empty slab out of the class; its memory goes to the caller.
-  Buffer remove(int32_t slot) {
-    unlink(slot);
-    if (spare == slot) spare = kNone;
-    Buffer memory = std::move(slabs[slot]->memory);
-    slabs[slot].reset();
-    vacant.push_back(slot);
-    return memory;
-  }
-};
-
-struct Page {
-  unsigned char* data;
-  int32_t index;  // slot * slab_pages + page within the slab
-};
-
 }  // namespace
 
 struct PagePool::State {
-  Allocator* allocator;
-  int64_t budget_bytes;
-  mutable std::mutex mutex;
-  std::vector<SizeClass> classes;
-  int64_t bytes_held = 0;
-  int64_t pages_held = 0;
-  int64_t references = 0;
-  int64_t slab_bytes = 0;
+  State(Allocator& of, const PoolLimits& with) : allocator(&of), limits(with), slabs(of) {}
 
-  int32_t class_of(int64_t stride);
+  Allocator* allocator;
+  PoolLimits limits;
+  mutable std::mutex mutex;
+  PageSlabs slabs;
+  PrefixIndex index;
+  PageId oldest, newest;  // cached pages, in the order in which they were let go
+  PoolCounts counts{};
+
+  int64_t bytes(PageId page) const { return slabs.stride(page.size_class); }
   int64_t pages_affordable(int64_t stride) const;
-  void add_slab(SizeClass& size_class, Buffer memory, int32_t pages);
-  Status grow(SizeClass& size_class, int64_t wanted);
-  bool release_spares();
-  Result<Page> take(SizeClass& size_class, int64_t wanted);
-  int32_t& references_of(SizeClass& size_class, int32_t index);
-  Buffer drop(SizeClass& size_class, int32_t index);
-  Buffer give(SizeClass& size_class, int32_t index);
+  bool over_cached() const { return counts.bytes_cached > limits.cached_bytes; }
+  Result<PageId> take(int32_t size_class, int64_t wanted);
+  void hold(PageId page);
+  Buffer drop(PageId page);
+  void forget(PageId page);
+  void link_newest(PageId page);
+  void unlink(PageId page);
+  Buffer reclaim_oldest();
+  void seal(PageId page, PrefixIndex::Block& block, BlockHash hash, size_t group);
 };
 
-int32_t PagePool::State::class_of(int64_t stride) {
-  // A model has a handful of group sizes, so the search is short.
-  for (size_t i = 0; i < classes.size(); ++i)
-    if (classes[i].stride == stride) return static_cast<int32_t>(i);
-  SizeClass size_class;
-  size_class.stride = stride;
-  size_class.slab_pages = slab_pages_of(stride);
-  classes.push_back(std::move(size_class));
-  return static_cast<int32_t>(classes.size() - 1);
-}
-
+// What is cached can be had.
 int64_t PagePool::State::pages_affordable(int64_t stride) const {
-  if (budget_bytes == 0) return std::numeric_limits<int64_t>::max();
-  return std::max<int64_t>(0, budget_bytes - bytes_held) / stride;
-}
-
-void PagePool::State::add_slab(SizeClass& size_class, Buffer memory, int32_t pages) {
-  auto slab = std::make_unique<Slab>();
-  slab->pages = pages;
-  slab->free.resize(pages);
-  slab->references.resize(pages);
-  for (int32_t i = 0; i < pages; ++i) slab->free[i] = pages - 1 - i;
-  // Room for one more slot first: remove() runs in destructors and must not allocate.
-  size_class.vacant.reserve(size_class.slabs.size() + 1);
-  int32_t slot = static_cast<int32_t>(size_class.slabs.size());
-  if (size_class.vacant.empty()) {
-    size_class.slabs.push_back(std::move(slab));
-  } else {
-    slot = size_class.vacant.back();
-    size_class.vacant.pop_back();
-    size_class.slabs[slot] = std::move(slab);
-  }
-  slab_bytes += static_cast<int64_t>(memory.size());
-  size_class.slabs[slot]->memory = std::move(memory);
-  size_class.link_front(slot);
-  size_class.spare = slot;
-}
-
-bool PagePool::State::release_spares() {
-  bool released = false;
-  for (SizeClass& size_class : classes) {
-    if (size_class.spare == kNone) continue;
-    slab_bytes -= static_cast<int64_t>(size_class.remove(size_class.spare).size());
-    released = true;
-  }
-  return released;
-}
-
-// One more slab. Near the limit a full-sized one may be refused where a smaller one fits: after the
-// empty slabs of the other classes were given back, no more is asked for than is wanted now (what a
-// class hoards there the others lack), then less, down to one page.
-Status PagePool::State::grow(SizeClass& size_class, int64_t wanted) {
-  int64_t pages = std::min<int64_t>(size_class.slab_pages, pages_affordable(size_class.stride));
-  while (true) {
-    const auto bytes = static_cast<size_t>(pages * size_class.stride);
-    Result<Buffer> memory = allocator->allocate(bytes, "kv pages");
-    if (memory.ok()) {
-      add_slab(size_class, memory.take(), static_cast<int32_t>(pages));
-      return {};
-    }
-    if (release_spares()) continue;
-    if (pages == 1) return memory.take_status();
-    pages = std::min(pages / 2, wanted);
-  }
+  if (limits.budget_bytes == 0) return kUnlimited;
+  return std::max<int64_t>(0, limits.budget_bytes - counts.bytes_held) / stride;
 }
 
 // The caller has checked the budget. `wanted`: this page and those the caller takes after it.
-Result<Page> PagePool::State::take(SizeClass& size_class, int64_t wanted) {
-  if (size_class.front == kNone) OPTIMA_TRY(grow(size_class, wanted));
-  const int32_t slot = size_class.front;
-  Slab& slab = *size_class.slabs[slot];
-  const int32_t page = slab.free.back();
-  slab.free.pop_back();
-  if (slab.free.empty()) size_class.unlink(slot);
-  if (size_class.spare == slot) size_class.spare = kNone;
-  bytes_held += size_class.stride;
-  ++pages_held;
-  ++references;
-  slab.references[page] = 1;
-  auto* data = slab.memory.as<unsigned char>() + page * size_class.stride;
-  return Page{data, slot * size_class.slab_pages + page};
+Result<PageId> PagePool::State::take(int32_t size_class, int64_t wanted) {
+  const int64_t stride = slabs.stride(size_class);
+  const auto too_much = [&] {
+    return limits.budget_bytes > 0 &&
+           counts.bytes_held + counts.bytes_cached + stride > limits.budget_bytes;
+  };
+  while (too_much() && oldest) reclaim_oldest();
+  Result<PageId> page = slabs.take(size_class, wanted, pages_affordable(stride));
+  while (!page.ok() && oldest) {
+    reclaim_oldest();
+    page = slabs.take(size_class, wanted, pages_affordable(stride));
+  }
+  if (page.ok()) hold(*page);
+  return page;
 }
 
-int32_t& PagePool::State::references_of(SizeClass& size_class, int32_t index) {
-  return size_class.slabs[index / size_class.slab_pages]->references[index % size_class.slab_pages];
+void PagePool::State::hold(PageId page) {
+  PageNote& note = slabs.note(page);
+  ++counts.references;
+  if (++note.references > 1) return;
+  if (note.group >= 0) unlink(page);
+  counts.bytes_held += bytes(page);
+  ++counts.pages_held;
 }
 
-// One hold less; the last one gives the page back.
-Buffer PagePool::State::drop(SizeClass& size_class, int32_t index) {
-  --references;
-  return --references_of(size_class, index) > 0 ? Buffer() : give(size_class, index);
+// One hold less. After the last one an open page is free and a sealed one cached.
+Buffer PagePool::State::drop(PageId page) {
+  PageNote& note = slabs.note(page);
+  --counts.references;
+  if (--note.references > 0) return {};
+  counts.bytes_held -= bytes(page);
+  --counts.pages_held;
+  if (note.group < 0) return slabs.give(page);
+  link_newest(page);
+  return over_cached() ? reclaim_oldest() : Buffer();
 }
 
-// Returns the memory of a slab that is no longer wanted, for the caller to let go of.
-Buffer PagePool::State::give(SizeClass& size_class, int32_t index) {
-  const int32_t slot = index / size_class.slab_pages;
-  Slab& slab = *size_class.slabs[slot];
-  if (!slab.free.empty()) size_class.unlink(slot);
-  slab.free.push_back(index % size_class.slab_pages);
-  size_class.link_front(slot);
-  bytes_held -= size_class.stride;
-  --pages_held;
-  if (!slab.empty()) return {};
-  // The slab emptied last is the warmer one: keep it and let the earlier one go.
-  const int32_t old_spare = std::exchange(size_class.spare, slot);
-  if (old_spare == kNone) return {};
-  Buffer memory = size_class.remove(old_spare);
-  slab_bytes -= static_cast<int64_t>(memory.size());
-  return memory;
+// A sealed page is no longer known by its tokens.
+void PagePool::State::forget(PageId page) {
+  PageNote& note = slabs.note(page);
+  index.remove_page(note.block, static_cast<size_t>(note.group));
+  note.group = -1;
+  --counts.pages_sealed;
+}
+
+void PagePool::State::link_newest(PageId page) {
+  PageNote& note = slabs.note(page);
+  note.older = newest;
+  note.newer = {};
+  (newest ? slabs.note(newest).newer : oldest) = page;
+  newest = page;
+  counts.bytes_cached += bytes(page);
+  ++counts.pages_cached;
+}
+
+void PagePool::State::unlink(PageId page) {
+  PageNote& note = slabs.note(page);
+  (note.older ? slabs.note(note.older).newer : oldest) = note.newer;
+  (note.newer ? slabs.note(note.newer).older : newest) = note.older;
+  note.older = note.newer = {};
+  counts.bytes_cached -= bytes(page);
+  --counts.pages_cached;
+}
+
+Buffer PagePool::State::reclaim_oldest() {
+  const PageId page = oldest;
+  unlink(page);
+  forget(page);
+  return slabs.give(page);
+}
+
+void PagePool::State::seal(PageId page, PrefixIndex::Block& block, BlockHash hash, size_t group) {
+  if (block.pages.size() <= group) block.pages.resize(group + 1);
+  block.pages[group] = page;
+  PageNote& note = slabs.note(page);
+  note.block = hash;
+  note.group = static_cast<int32_t>(group);
+  ++counts.pages_sealed;
 }
 
 // The pages of one acquire(), under the pool's lock: unless all were got, those that were go back,
@@ -223,7 +149,7 @@ class PagePool::Acquisition {
     if (complete_) return;
     for (size_t i = before_; i < out_.size(); ++i) {
       if (!out_[i]) continue;
-      state_.drop(state_.classes[out_[i].size_class_], out_[i].index_);
+      state_.drop(out_[i].id_);
       out_[i].pool_ = nullptr;
     }
     out_.erase(out_.begin() + static_cast<std::ptrdiff_t>(before_), out_.end());
@@ -233,22 +159,21 @@ class PagePool::Acquisition {
     const int64_t affordable = state_.pages_affordable(stride);
     if (count > affordable)
       return refuse(stride, {count, affordable},
-                    text("the KV budget is ", state_.budget_bytes, " bytes, of which ",
-                         state_.bytes_held, " are held"));
-    const int32_t size_class = state_.class_of(stride);
+                    text("the KV budget is ", state_.limits.budget_bytes, " bytes, of which ",
+                         state_.counts.bytes_held, " are held"));
+    const int32_t size_class = state_.slabs.class_of(stride);
     out_.reserve(before_ + static_cast<size_t>(std::min(count, kReserveMax)));
     for (int64_t taken = 0; taken < count; ++taken) {
       out_.emplace_back();
-      Result<Page> page = state_.take(state_.classes[size_class], count - taken);
+      Result<PageId> page = state_.take(size_class, count - taken);
       if (!page.ok()) {
         out_.pop_back();
         return refuse(stride, {count, taken}, page.status().message());
       }
       PageRef& ref = out_.back();
       ref.pool_ = &pool_;
-      ref.data_ = page->data;
-      ref.size_class_ = size_class;
-      ref.index_ = page->index;
+      ref.data_ = state_.slabs.data(*page);
+      ref.id_ = *page;
     }
     complete_ = true;
     return {};
@@ -258,7 +183,7 @@ class PagePool::Acquisition {
   static constexpr int64_t kReserveMax = 1 << 16;
 
   Status refuse(int64_t stride, ErrorNumbers numbers, const std::string& why) const {
-    if (state_.budget_bytes > 0) numbers.limit = state_.budget_bytes / stride;
+    if (state_.limits.budget_bytes > 0) numbers.limit = state_.limits.budget_bytes / stride;
     return Status(Code::oom_host,
                   text(numbers.wanted, " KV pages of ", stride, " bytes wanted, ",
                        numbers.available, " free: ", why),
@@ -275,16 +200,14 @@ class PagePool::Acquisition {
 PageRef::PageRef(PageRef&& other) noexcept
     : pool_(std::exchange(other.pool_, nullptr)),
       data_(std::exchange(other.data_, nullptr)),
-      size_class_(other.size_class_),
-      index_(other.index_) {}
+      id_(other.id_) {}
 
 PageRef& PageRef::operator=(PageRef&& other) noexcept {
   if (this == &other) return *this;
   reset();
   pool_ = std::exchange(other.pool_, nullptr);
   data_ = std::exchange(other.data_, nullptr);
-  size_class_ = other.size_class_;
-  index_ = other.index_;
+  id_ = other.id_;
   return *this;
 }
 
@@ -296,10 +219,8 @@ void PageRef::reset() {
   if (pool_ != nullptr) pool_->release(*this);
 }
 
-PagePool::PagePool(Allocator& allocator, int64_t budget_bytes) : state_(std::make_unique<State>()) {
-  state_->allocator = &allocator;
-  state_->budget_bytes = budget_bytes;
-}
+PagePool::PagePool(Allocator& allocator, const PoolLimits& limits)
+    : state_(std::make_unique<State>(allocator, limits)) {}
 
 PagePool::~PagePool() = default;
 
@@ -320,48 +241,129 @@ Status PagePool::acquire(int64_t page_bytes, int64_t count, std::vector<PageRef>
   return acquisition.run(round_up(page_bytes, kLineBytes), count);
 }
 
+// Buffers go after the lock: the host's allocator may be slow. A page that is cached may drive out
+// several smaller ones, one at a time.
 void PagePool::release(PageRef& ref) {
-  Buffer unwanted;  // let go of after the lock: the host's allocator may be slow
+  Buffer unwanted;
+  bool more = false;
   {
     const std::lock_guard<std::mutex> lock(state_->mutex);
-    unwanted = state_->drop(state_->classes[ref.size_class_], ref.index_);
+    unwanted = state_->drop(ref.id_);
+    more = state_->over_cached();
   }
   ref.pool_ = nullptr;
   ref.data_ = nullptr;
+  while (more) {
+    Buffer reclaimed;
+    const std::lock_guard<std::mutex> lock(state_->mutex);
+    if (state_->over_cached()) reclaimed = state_->reclaim_oldest();
+    more = state_->over_cached();
+  }
+}
+
+// Under the lock.
+PageRef PagePool::hold(PageId id) {
+  state_->hold(id);
+  PageRef ref;
+  ref.pool_ = this;
+  ref.data_ = state_->slabs.data(id);
+  ref.id_ = id;
+  return ref;
 }
 
 void PagePool::share(std::span<const PageRef> pages, std::vector<PageRef>& out) {
   out.reserve(out.size() + pages.size());
   const std::lock_guard<std::mutex> lock(state_->mutex);
-  for (const PageRef& page : pages) {
-    PageRef& copy = out.emplace_back();
-    if (!page) continue;
-    ++state_->references_of(state_->classes[page.size_class_], page.index_);
-    ++state_->references;
-    copy.pool_ = page.pool_;
-    copy.data_ = page.data_;
-    copy.size_class_ = page.size_class_;
-    copy.index_ = page.index_;
+  for (const PageRef& page : pages) out.push_back(page ? hold(page.id_) : PageRef());
+}
+
+bool PagePool::own(const PageRef& page) {
+  const std::lock_guard<std::mutex> lock(state_->mutex);
+  const PageNote& note = state_->slabs.note(page.id_);
+  if (note.references > 1) return false;
+  if (note.group >= 0) state_->forget(page.id_);
+  return true;
+}
+
+void PagePool::seal(const SealedBlock& block) {
+  std::vector<PageRef> replaced;  // let go of after the lock
+  try {
+    replaced.reserve(block.pages.size());
+    const std::lock_guard<std::mutex> lock(state_->mutex);
+    PrefixIndex::Block* known = state_->index.insert(block.root, block.prefix, block.hashes);
+    for (size_t group = 0; known != nullptr && group < block.pages.size(); ++group) {
+      PageRef* page = block.pages[group];
+      if (page == nullptr) continue;
+      const PageId same = known->page(group);
+      if (!same) {
+        state_->seal(page->id_, *known, block.hashes.back(), group);
+      } else if (!(same == page->id_)) {
+        replaced.push_back(std::exchange(*page, hold(same)));
+      }
+    }
+  } catch (const std::bad_alloc&) {
+    // What is not known is computed again.
   }
 }
 
-bool PagePool::is_shared(const PageRef& page) const {
+PrefixPages PagePool::find(BlockHash root, std::span<const int32_t> tokens,
+                           std::span<const KvGroup> groups) {
   const std::lock_guard<std::mutex> lock(state_->mutex);
-  return page && state_->references_of(state_->classes[page.size_class_], page.index_) > 1;
+  std::vector<const PrefixIndex::Block*> chain;
+  std::vector<int64_t> run(groups.size(), 0);  // pages in a row up to the last block, by group
+  int64_t best = 0;
+  BlockHash parent = root;
+  const auto count = static_cast<int64_t>(tokens.size()) / kPageTokens;
+  for (int64_t i = 0; i < count; ++i) {
+    const std::span<const int32_t, kPageTokens> own_tokens(
+        tokens.subspan(static_cast<size_t>(i * kPageTokens), kPageTokens));
+    const PrefixIndex::Block* block = state_->index.find(parent, own_tokens);
+    if (block == nullptr) break;
+    chain.push_back(block);
+    parent = block_hash(parent, own_tokens);
+    bool enough = true;
+    for (size_t g = 0; g < groups.size(); ++g) {
+      run[g] = block->page(g) ? run[g] + 1 : 0;
+      const int64_t next = (i + 1) * kPageTokens;
+      enough = enough && run[g] >= i + 1 - groups[g].first_page_seen(next);
+    }
+    if (enough) best = i + 1;
+  }
+  PrefixPages out;
+  out.groups.resize(groups.size());
+  for (size_t g = 0; g < groups.size(); ++g) {
+    out.groups[g].resize(static_cast<size_t>(best));
+    for (int64_t i = groups[g].first_page_seen(best * kPageTokens); i < best; ++i) {
+      const auto at = static_cast<size_t>(i);
+      out.groups[g][at] = hold(chain[at]->page(g));
+    }
+  }
+  out.blocks = best;
+  return out;
+}
+
+void PagePool::drop_cached() {
+  for (bool more = true; more;) {
+    Buffer unwanted;
+    const std::lock_guard<std::mutex> lock(state_->mutex);
+    if (state_->oldest) unwanted = state_->reclaim_oldest();
+    more = bool(state_->oldest);
+  }
 }
 
 PoolCounts PagePool::counts() const {
   const std::lock_guard<std::mutex> lock(state_->mutex);
+  PoolCounts out = state_->counts;
   const int64_t limit = state_->allocator->limit_bytes();
-  int64_t free_bytes = std::numeric_limits<int64_t>::max();
+  out.bytes_free = kUnlimited;
   if (limit > 0) {
     const int64_t unused = std::max<int64_t>(0, limit - state_->allocator->bytes_used());
-    free_bytes = unused + state_->slab_bytes - state_->bytes_held;
+    out.bytes_free = unused + state_->slabs.bytes() - out.bytes_held;
   }
-  if (state_->budget_bytes > 0)
-    free_bytes = std::min(free_bytes, state_->budget_bytes - state_->bytes_held);
-  return {state_->budget_bytes > 0 ? state_->budget_bytes : limit, state_->bytes_held, free_bytes,
-          state_->pages_held, state_->references};
+  const int64_t budget = state_->limits.budget_bytes;
+  if (budget > 0) out.bytes_free = std::min(out.bytes_free, budget - out.bytes_held);
+  out.bytes_budget = budget > 0 ? budget : limit;
+  return out;
 }
 
 }  // namespace optima::kv

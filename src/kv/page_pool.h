@@ -1,6 +1,16 @@
 // Pages of KV memory. A page holds kPageTokens (16) tokens of one KV group, a group being a set of
 // (layer, kv head) pairs given as data; groups of equal size share a size class. The pool is the
 // only writer of reference counts, a PageRef the only way to hold a page.
+//
+//            acquire            seal                    last hold goes
+//   free ------------> open ------------> sealed <---------------------> cached
+//    ^                  |  <------------    |            find               |
+//    |  last hold goes  |       own         |                               |
+//    +------------------+-------------------+-------------------------------+
+//                                              memory is wanted for others
+//
+// An open page belongs to one table, which writes to it. A sealed one is full and known by its
+// tokens; who finds it may hold it too. A cached one is held by nobody and taken when needed.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +21,9 @@
 
 #include "base/allocator.h"
 #include "base/status.h"
+#include "kv/prefix_index.h"
 
 namespace optima::kv {
-
-inline constexpr int64_t kPageTokens = 16;
 
 // One (layer, kv head) pair of a group.
 struct KvHead {
@@ -28,6 +37,11 @@ struct KvGroup {
   int64_t slot_bytes = 0;       // bytes of one member in a page (K and V of 16 tokens)
   int64_t window = 0;           // positions a query can look back, itself included; 0 = all
   int64_t page_bytes() const { return slot_bytes * static_cast<int64_t>(members.size()); }
+  // The first page that a query at `position` can see something of.
+  int64_t first_page_seen(int64_t position) const {
+    const int64_t first = position - window + 1;
+    return window == 0 || first < 0 ? 0 : first / kPageTokens;
+  }
 };
 
 class PagePool;
@@ -48,17 +62,36 @@ class PageRef {
   friend class PagePool;
   PagePool* pool_ = nullptr;
   unsigned char* data_ = nullptr;
-  int32_t size_class_ = 0;
-  int32_t index_ = 0;
+  PageId id_;
+};
+
+struct PoolLimits {
+  int64_t budget_bytes = 0;  // of pages held and cached; 0 = the allocator's limit alone
+  int64_t cached_bytes = 0;  // kept for later when nobody holds them
 };
 
 // Without a budget of its own the pool's budget is the allocator's limit (0 = none). Free = of the
 // budget, not held, and no more than the allocator can still give; INT64_MAX when nothing limits.
 // A page held several times counts once in bytes and pages.
 struct PoolCounts {
-  int64_t bytes_budget, bytes_held, bytes_free;
-  int64_t pages_held;
+  int64_t bytes_budget, bytes_held, bytes_free, bytes_cached;
+  int64_t pages_held, pages_sealed, pages_cached;  // held: sealed ones among them
   int64_t references;
+};
+
+// A block of tokens whose pages are sealed: the last of `prefix`.
+struct SealedBlock {
+  BlockHash root;
+  std::span<const int32_t> prefix;    // whole blocks
+  std::span<const BlockHash> hashes;  // of these blocks
+  std::span<PageRef* const> pages;    // by group; null where the table holds none
+};
+
+// The pages of the first `blocks` blocks of a sequence, by group; empty where its window does not
+// look.
+struct PrefixPages {
+  int64_t blocks = 0;
+  std::vector<std::vector<PageRef>> groups;
 };
 
 // Thread-safe. Memory is taken from the allocator in slabs as pages are first needed, and given
@@ -66,8 +99,8 @@ struct PoolCounts {
 // page sizes are rounded up to 64 bytes.
 class PagePool {
  public:
-  PagePool(Allocator& allocator, int64_t budget_bytes);  // budget 0 = the allocator's limit alone
-  ~PagePool();                                           // every PageRef must be gone
+  PagePool(Allocator& allocator, const PoolLimits& limits);
+  ~PagePool();  // every PageRef must be gone
 
   // Zeroed only when its slab was new: readers must not look beyond the tokens written.
   // oom_host with pages wanted and free when the budget is used up.
@@ -76,8 +109,16 @@ class PagePool {
   Status acquire(int64_t page_bytes, int64_t count, std::vector<PageRef>& out);
   // Appends another hold of each page; empty references stay empty.
   void share(std::span<const PageRef> pages, std::vector<PageRef>& out);
-  // Whether others hold the page too. What is shared may be read by all and written by nobody.
-  bool is_shared(const PageRef& page) const;
+  // Whether the page is held here alone and may be written to; if so it is open from now on.
+  bool own(const PageRef& page);
+  // Makes full pages known by their tokens. Where such a page is known already, that one takes the
+  // place of the table's own. Without memory for it nothing happens.
+  void seal(const SealedBlock& block);
+  // Holds what is known of `tokens`: of as many whole blocks as possible.
+  PrefixPages find(BlockHash root, std::span<const int32_t> tokens,
+                   std::span<const KvGroup> groups);
+  // Forgets pages that nobody holds.
+  void drop_cached();
   PoolCounts counts() const;
 
  private:
@@ -85,6 +126,7 @@ class PagePool {
   struct State;
   class Acquisition;
   void release(PageRef& ref);
+  PageRef hold(PageId id);
   std::unique_ptr<State> state_;
 };
 

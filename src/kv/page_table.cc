@@ -1,8 +1,8 @@
 // Keeps, per KV group, which pages hold the positions of one sequence. Changes are transactions:
 // reserve() gets pages for all groups or for none, abort() undoes it, commit() makes it count.
 // Groups that see all positions keep every page; windowed groups let go of pages that lie wholly
-// before the window of the next query, always before new pages are taken, so that a group holds at
-// most ceil(window / 16) + ceil(chunk / 16) + 1 pages at any time.
+// before the window of the next query as soon as they do, so that a group holds at most
+// ceil(window / 16) + ceil(chunk / 16) + 1 pages at any time.
 #include "kv/page_table.h"
 
 #include <algorithm>
@@ -21,21 +21,16 @@ int64_t pages_for(int64_t tokens) {
   return (tokens + kPageTokens - 1) / kPageTokens;
 }
 
-// The first page that a query at `position` can see something of.
-int64_t first_page_seen(int64_t position, int64_t window) {
-  return window == 0 ? 0 : std::max<int64_t>(0, position - window + 1) / kPageTokens;
-}
-
 }  // namespace
 
-PageTable::PageTable(PagePool& pool, const std::vector<KvGroup>& groups)
-    : pool_(&pool), groups_(&groups), group_pages_(groups.size()) {}
+PageTable::PageTable(PagePool& pool, const std::vector<KvGroup>& groups, BlockHash root)
+    : pool_(&pool), groups_(&groups), root_(root), group_pages_(groups.size()) {}
 
 void PageTable::free_unseen() {
   for (size_t i = 0; i < group_pages_.size(); ++i) {
     GroupPages& group = group_pages_[i];
     const auto held_end = static_cast<int64_t>(group.refs.size());
-    const int64_t keep_from = std::min(first_page_seen(length_, (*groups_)[i].window), held_end);
+    const int64_t keep_from = std::min((*groups_)[i].first_page_seen(length_), held_end);
     for (int64_t page = group.first_kept; page < keep_from; ++page) {
       group.refs[page].reset();
       group.pointers[page] = nullptr;
@@ -48,11 +43,10 @@ Status PageTable::reserve(int64_t tokens) {
   if (tokens < 0 || tokens > kLengthMax - length_)
     return Status(Code::invalid_argument, text("room for ", tokens, " tokens wanted after ",
                                                length_, ": must be 0 to ", kLengthMax - length_));
-  free_unseen();
   const int64_t pages = pages_for(length_ + tokens);
   const auto wanted = [&](const GroupPages& group) {
     const int64_t missing = std::max<int64_t>(0, pages - static_cast<int64_t>(group.refs.size()));
-    return missing + (tokens > 0 && writes_shared(group) ? 1 : 0);
+    return missing + (tokens > 0 && must_copy(group) ? 1 : 0);
   };
   if (std::all_of(group_pages_.begin(), group_pages_.end(),
                   [&](const GroupPages& group) { return wanted(group) == 0; }))
@@ -74,7 +68,7 @@ Status PageTable::reserve(int64_t tokens) {
   }
   for (size_t i = 0; i < group_pages_.size(); ++i) {
     GroupPages& group = group_pages_[i];
-    if (tokens > 0 && writes_shared(group)) {
+    if (tokens > 0 && must_copy(group)) {
       replace_open_page(group, (*groups_)[i].page_bytes(), std::move(acquired[i].back()));
       acquired[i].pop_back();
     }
@@ -87,11 +81,10 @@ Status PageTable::reserve(int64_t tokens) {
 }
 
 // The page that holds position length(), when some of its positions are written already: the only
-// one that can be shared and still be written to.
-bool PageTable::writes_shared(const GroupPages& group) const {
+// one that others may hold and that will be written to.
+bool PageTable::must_copy(const GroupPages& group) const {
   const auto open = static_cast<size_t>(length_ / kPageTokens);
-  return length_ % kPageTokens != 0 && open < group.refs.size() &&
-         pool_->is_shared(group.refs[open]);
+  return length_ % kPageTokens != 0 && open < group.refs.size() && !pool_->own(group.refs[open]);
 }
 
 void PageTable::replace_open_page(GroupPages& group, int64_t page_bytes, PageRef copy) const {
@@ -102,7 +95,7 @@ void PageTable::replace_open_page(GroupPages& group, int64_t page_bytes, PageRef
 }
 
 PageTable PageTable::fork() const {
-  PageTable out(*pool_, *groups_);
+  PageTable out(*pool_, *groups_, root_);
   const auto pages = static_cast<size_t>(pages_for(length_));
   for (size_t i = 0; i < group_pages_.size(); ++i) {
     const GroupPages& from = group_pages_[i];
@@ -113,12 +106,56 @@ PageTable PageTable::fork() const {
                        from.pointers.begin() + static_cast<std::ptrdiff_t>(count));
     to.first_kept = std::min(from.first_kept, static_cast<int64_t>(count));
   }
+  out.sealed_ = sealed_;
   out.length_ = length_;
   return out;
 }
 
-void PageTable::commit(int64_t tokens) {
-  length_ += tokens;
+void PageTable::seal(std::span<const int32_t> tokens) {
+  const auto full = static_cast<size_t>(length_ / kPageTokens);
+  std::vector<PageRef*> pages(group_pages_.size());
+  for (size_t block = sealed_.size(); block < full; ++block) {
+    const std::span<const int32_t, kPageTokens> own(
+        tokens.subspan(block * kPageTokens, kPageTokens));
+    sealed_.push_back(block_hash(block == 0 ? root_ : sealed_.back(), own));
+    for (size_t i = 0; i < pages.size(); ++i) {
+      PageRef& page = group_pages_[i].refs[block];
+      pages[i] = page ? &page : nullptr;
+    }
+    pool_->seal({root_, tokens.first((block + 1) * kPageTokens), sealed_, pages});
+    for (size_t i = 0; i < pages.size(); ++i)
+      group_pages_[i].pointers[block] = group_pages_[i].refs[block].data();
+  }
+}
+
+int64_t PageTable::adopt(std::span<const int32_t> tokens, int64_t limit) {
+  const auto usable =
+      static_cast<size_t>(std::clamp<int64_t>(limit, 0, static_cast<int64_t>(tokens.size())));
+  if (static_cast<int64_t>(usable) / kPageTokens * kPageTokens <= length_) return length_;
+  PrefixPages found = pool_->find(root_, tokens.first(usable), *groups_);
+  if (found.blocks * kPageTokens <= length_) return length_;
+  PageTable out(*pool_, *groups_, root_);
+  for (size_t i = 0; i < group_pages_.size(); ++i) {
+    GroupPages& group = out.group_pages_[i];
+    group.refs = std::move(found.groups[i]);
+    for (const PageRef& ref : group.refs) group.pointers.push_back(ref.data());
+    while (group.first_kept < found.blocks && !group.refs[static_cast<size_t>(group.first_kept)])
+      ++group.first_kept;
+  }
+  for (int64_t block = 0; block < found.blocks; ++block)
+    out.sealed_.push_back(block_hash(block == 0 ? root_ : out.sealed_.back(),
+                                     std::span<const int32_t, kPageTokens>(tokens.subspan(
+                                         static_cast<size_t>(block * kPageTokens), kPageTokens))));
+  out.length_ = found.blocks * kPageTokens;
+  truncate(0);
+  *this = std::move(out);
+  return length_;
+}
+
+void PageTable::commit(int64_t count, std::span<const int32_t> tokens) {
+  length_ += count;
+  if (!tokens.empty()) seal(tokens);
+  free_unseen();
 }
 
 void PageTable::abort() {
@@ -127,12 +164,21 @@ void PageTable::abort() {
 
 void PageTable::truncate(int64_t length) {
   length_ = length;
-  const auto pages = static_cast<size_t>(pages_for(length));
+  release_from(static_cast<size_t>(pages_for(length)));
+  if (sealed_.size() > static_cast<size_t>(length / kPageTokens))
+    sealed_.resize(static_cast<size_t>(length / kPageTokens));
+}
+
+// From the end on and block by block: what is cached is reclaimed in this order, and a block is of
+// use only while those before it are there.
+void PageTable::release_from(size_t page) {
+  size_t end = 0;
+  for (const GroupPages& group : group_pages_) end = std::max(end, group.refs.size());
+  for (size_t last = end; last-- > page;)
+    for (GroupPages& group : group_pages_)
+      if (last < group.refs.size()) group.refs.pop_back();
   for (GroupPages& group : group_pages_) {
-    if (pages < group.refs.size()) {
-      group.refs.erase(group.refs.begin() + static_cast<std::ptrdiff_t>(pages), group.refs.end());
-      group.pointers.resize(pages);
-    }
+    group.pointers.resize(std::min(page, group.pointers.size()));
     group.first_kept = std::min(group.first_kept, static_cast<int64_t>(group.refs.size()));
   }
 }
@@ -143,7 +189,7 @@ void PageTable::truncate(int64_t length) {
 int64_t PageTable::reusable(int64_t length) const {
   const auto works = [this](int64_t candidate) {
     for (size_t i = 0; i < group_pages_.size(); ++i) {
-      const int64_t first = first_page_seen(candidate, (*groups_)[i].window);
+      const int64_t first = (*groups_)[i].first_page_seen(candidate);
       if (first < group_pages_[i].first_kept && first < pages_for(candidate)) return false;
     }
     return true;

@@ -13,20 +13,28 @@ namespace optima::kv {
 
 class PageTable {
  public:
-  // `groups` and `pool` must outlive the table.
-  PageTable(PagePool& pool, const std::vector<KvGroup>& groups);
+  // `groups` and `pool` must outlive the table. Tables share pages with those of the same root.
+  PageTable(PagePool& pool, const std::vector<KvGroup>& groups, BlockHash root = 0);
+  PageTable(PageTable&&) = default;
+  PageTable& operator=(PageTable&&) = default;
+  ~PageTable() { truncate(0); }
 
   // The same tokens in a table of their own: pages are shared and copied when one of the tables
   // first writes to them. What was reserved beyond length() is not taken over.
   PageTable fork() const;
 
-  // Makes room for positions [length(), length() + tokens): windowed groups first free what
-  // no query at or after length() can see, then pages are acquired, also one in place of a shared
-  // page that is going to be written. All groups or none: on failure nothing has been acquired
-  // (oom_host: pages wanted and free).
+  // Makes room for positions [length(), length() + tokens): pages are acquired, also one in place
+  // of a shared page that is going to be written. All groups or none: on failure nothing has been
+  // acquired (oom_host: pages wanted and free).
   Status reserve(int64_t tokens);
-  // The tokens are written: length() grows. They must have been reserved.
-  void commit(int64_t tokens);
+  // `count` tokens are written: length() grows, and windowed groups free what no later query can
+  // see. They must have been reserved. With the `tokens` of the sequence (at least length() of
+  // them) others can find the full pages by what they hold, and pages that are known already take
+  // the place of the table's own.
+  void commit(int64_t count, std::span<const int32_t> tokens = {});
+  // Takes over what others have computed of the first `limit` of `tokens`, when that is more than
+  // length(). Only without reserved pages. Returns length().
+  int64_t adopt(std::span<const int32_t> tokens, int64_t limit);
   // Gives back pages reserved beyond length().
   void abort();
   // Keeps the first `length` tokens. Only lengths for which reusable(length) holds.
@@ -46,13 +54,17 @@ class PageTable {
     std::vector<unsigned char*> pointers;
     int64_t first_kept = 0;  // pages before this one are freed
   };
+  void seal(std::span<const int32_t> tokens);
   void free_unseen();
-  bool writes_shared(const GroupPages& group) const;
+  bool must_copy(const GroupPages& group) const;
+  void release_from(size_t page);
   void replace_open_page(GroupPages& group, int64_t page_bytes, PageRef copy) const;
 
   PagePool* pool_;
   const std::vector<KvGroup>* groups_;
+  BlockHash root_;
   std::vector<GroupPages> group_pages_;
+  std::vector<BlockHash> sealed_;  // the hashes of the blocks that seal() has seen
   int64_t length_ = 0;
 };
 

@@ -55,7 +55,7 @@ TEST(PagePool, AgreesWithAShadowOverRandomOperations) {
   constexpr int64_t kBudget = int64_t{24} << 20;
   const int64_t sizes[] = {4096, 49152, 245760, 1000};
   Allocator allocator({}, 0);
-  PagePool pool(allocator, kBudget);
+  PagePool pool(allocator, {kBudget, 0});
   std::mt19937_64 random(7);
   std::vector<Shadow> held;
   int64_t held_bytes = 0;
@@ -105,7 +105,7 @@ TEST(PagePool, AgreesWithAShadowOverRandomOperations) {
 
 TEST(PagePool, HandsOutTheLastPageGivenBack) {
   Allocator allocator({}, 0);
-  PagePool pool(allocator, 0);
+  PagePool pool(allocator, {});
   std::vector<PageRef> pages;
   ASSERT_TRUE(pool.acquire(300000, 42, pages).ok());  // seven full slabs
   std::vector<unsigned char*> given_back;
@@ -124,7 +124,7 @@ TEST(PagePool, HandsOutTheLastPageGivenBack) {
 
 TEST(PagePool, NewPagesAreZeroed) {
   Allocator allocator({}, 0);
-  PagePool pool(allocator, 0);
+  PagePool pool(allocator, {});
   auto page = pool.acquire(65536);
   ASSERT_TRUE(page.ok());
   EXPECT_EQ(std::vector<unsigned char>(page->data(), page->data() + 65536),
@@ -135,7 +135,7 @@ TEST(PagePool, GivesEmptySlabsBack) {
   FailingHost host;
   Allocator allocator(host.functions(), 0);
   {
-    PagePool pool(allocator, 0);
+    PagePool pool(allocator, {});
     std::vector<PageRef> pages;
     ASSERT_TRUE(pool.acquire(int64_t{1} << 20, 64, pages).ok());
     EXPECT_EQ(host.blocks, 16);  // four pages a slab
@@ -151,7 +151,7 @@ TEST(PagePool, GivesEmptySlabsBack) {
 
 TEST(PagePool, BudgetErrorCarriesPages) {
   Allocator allocator({}, 0);
-  PagePool pool(allocator, 10 * 4096 + 100);
+  PagePool pool(allocator, {10 * 4096 + 100, 0});
   std::vector<PageRef> pages;
   ASSERT_TRUE(pool.acquire(4096, 7, pages).ok());
   const Status status = pool.acquire(4096, 4, pages);
@@ -171,7 +171,7 @@ TEST(PagePool, BudgetErrorCarriesPages) {
 TEST(PagePool, UsesTheAllocatorsLimitToThePage) {
   constexpr int64_t kPage = 100 * 1024;
   Allocator allocator({}, 53 * kPage + 4096);
-  PagePool pool(allocator, 0);
+  PagePool pool(allocator, {});
   EXPECT_EQ(pool.counts().bytes_budget, allocator.limit_bytes());
   std::vector<PageRef> pages;
   const Status status = pool.acquire(kPage, 54, pages);
@@ -189,7 +189,7 @@ TEST(PagePool, UsesTheAllocatorsLimitToThePage) {
 
 TEST(PagePool, RefusesImpossibleSizes) {
   Allocator allocator({}, 0);
-  PagePool pool(allocator, 0);
+  PagePool pool(allocator, {});
   std::vector<PageRef> pages;
   for (const int64_t bytes : {int64_t{0}, int64_t{-1}, kUnlimited})
     EXPECT_EQ(pool.acquire(bytes, 1, pages).code(), Code::invalid_argument) << bytes;
@@ -204,7 +204,7 @@ TEST(PagePool, SurvivesAFailureOfEveryAllocation) {
     host.fail_at = fail_at;
     Allocator allocator(host.functions(), 0);
     {
-      PagePool pool(allocator, 0);
+      PagePool pool(allocator, {});
       std::vector<PageRef> pages;
       int64_t refused = 0;
       for (int i = 0; i < 12; ++i) {
@@ -239,7 +239,7 @@ TEST(PagePool, SurvivesAnAllocatorThatStaysDry) {
                          },
                          [](void*, void* memory, size_t) { std::free(memory); }, &host},
                         0);
-    PagePool pool(allocator, 0);
+    PagePool pool(allocator, {});
     std::vector<PageRef> pages;
     Status status;
     while (status.ok()) status = pool.acquire(kPage, 7, pages);
@@ -255,7 +255,7 @@ TEST(PagePool, SurvivesAnAllocatorThatStaysDry) {
 
 TEST(PageRef, MovesAndLetsGoOnce) {
   Allocator allocator({}, 0);
-  PagePool pool(allocator, 0);
+  PagePool pool(allocator, {});
   PageRef first = pool.acquire(128).take();
   PageRef second = pool.acquire(128).take();
   unsigned char* const data = first.data();
@@ -276,7 +276,7 @@ TEST(PagePool, ThreadsShareIt) {
   constexpr int kThreads = 4;
   constexpr int64_t kPages = 24;
   Allocator allocator({}, 0);
-  PagePool pool(allocator, kPages * 70000 / 64 * 64);
+  PagePool pool(allocator, {kPages * 70000 / 64 * 64, 0});
   std::atomic<int64_t> granted{0};
   std::vector<std::thread> threads;
   for (int t = 0; t < kThreads; ++t) {

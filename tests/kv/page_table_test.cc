@@ -52,7 +52,7 @@ TEST(PageTable, HoldsWhatQueriesSeeAndStaysWithinTheWindowBound) {
   for (const int64_t window : {1, 2, 15, 16, 17, 64, 100}) {
     for (const int64_t chunk : {1, 7, 16, 33, 64}) {
       Allocator allocator({}, 0);
-      PagePool pool(allocator, 0);
+      PagePool pool(allocator, {});
       const std::vector<KvGroup> groups = {group_of(512, 0), group_of(2048, window)};
       PageTable table(pool, groups);
       const int64_t bound =
@@ -78,7 +78,7 @@ TEST(PageTable, FreesBeforeItAcquires) {
   constexpr int64_t kWindow = 64, kChunk = 32, kBound = 4 + 2 + 1;
   Allocator allocator({}, 0);
   const std::vector<KvGroup> groups = {group_of(2048, kWindow)};
-  PagePool pool(allocator, kBound * groups[0].page_bytes());
+  PagePool pool(allocator, {kBound * groups[0].page_bytes(), 0});
   PageTable table(pool, groups);
   for (int step = 0; step < 50; ++step) {
     ASSERT_TRUE(table.reserve(kChunk).ok());
@@ -89,7 +89,7 @@ TEST(PageTable, FreesBeforeItAcquires) {
 TEST(PageTable, ReserveIsAllGroupsOrNone) {
   Allocator allocator({}, 0);
   const std::vector<KvGroup> groups = {group_of(512, 0), group_of(2048, 0)};
-  PagePool pool(allocator, 3 * (1024 + 4096));
+  PagePool pool(allocator, {3 * (1024 + 4096), 0});
   PageTable table(pool, groups);
   ASSERT_TRUE(table.reserve(20).ok());
   table.commit(20);
@@ -112,7 +112,7 @@ TEST(PageTable, ReserveIsAllGroupsOrNone) {
 TEST(PageTable, KeepsPagesWhereTheyAre) {
   Allocator allocator({}, 0);
   const std::vector<KvGroup> groups = {group_of(512, 0)};
-  PagePool pool(allocator, 0);
+  PagePool pool(allocator, {});
   PageTable table(pool, groups);
   ASSERT_TRUE(table.reserve(40).ok());
   const std::vector<unsigned char*> before(table.pages(0).begin(), table.pages(0).end());
@@ -130,7 +130,7 @@ TEST(PageTable, ReusableAndTruncateAgreeWithTheDefinition) {
     for (int g = 0; g < 1 + round % 3; ++g)
       groups.push_back(group_of(256 << (g % 2), windows[random() % 7]));
     Allocator allocator({}, 0);
-    PagePool pool(allocator, 0);
+    PagePool pool(allocator, {});
     PageTable table(pool, groups);
     for (int step = 0; step < 25; ++step) {
       const int64_t tokens = 1 + static_cast<int64_t>(random() % 60);
@@ -162,7 +162,7 @@ TEST(PageTable, AFailingAllocatorLeavesItUsable) {
   for (int64_t limit = 0; limit < 40; ++limit) {
     Allocator allocator({}, limit * 4096 + 64);
     const std::vector<KvGroup> groups = {group_of(1024, 0), group_of(2048, 32), group_of(512, 0)};
-    PagePool pool(allocator, 0);
+    PagePool pool(allocator, {});
     PageTable table(pool, groups);
     Status status;
     while (status.ok()) {
@@ -186,7 +186,7 @@ TEST(PageTable, AFailingAllocatorLeavesItUsable) {
 TEST(PageTableFork, CopiesNothingUntilOneWrites) {
   Allocator allocator({}, 0);
   const std::vector<KvGroup> groups = {group_of(512, 0), group_of(2048, 32)};
-  PagePool pool(allocator, 0);
+  PagePool pool(allocator, {});
   PageTable table(pool, groups);
   ASSERT_TRUE(table.reserve(40).ok());
   table.commit(40);
@@ -212,7 +212,7 @@ TEST(PageTableFork, CopiesNothingUntilOneWrites) {
 TEST(PageTableFork, FullPagesNeedNoCopy) {
   Allocator allocator({}, 0);
   const std::vector<KvGroup> groups = {group_of(512, 0)};
-  PagePool pool(allocator, 4 * groups[0].page_bytes());
+  PagePool pool(allocator, {4 * groups[0].page_bytes(), 0});
   PageTable table(pool, groups);
   ASSERT_TRUE(table.reserve(32).ok());
   table.commit(32);
@@ -238,7 +238,7 @@ TEST(PageTableFork, AFamilyOfTablesKeepsItsTokensApart) {
   Allocator allocator({}, 0);
   const std::vector<KvGroup> groups = {{{{0, 0}}, 16, 0}, {{{1, 0}}, 16, 24}};
   {
-    PagePool pool(allocator, 0);
+    PagePool pool(allocator, {});
     struct Member {
       PageTable table;
       std::vector<unsigned char> history;  // one byte for each position

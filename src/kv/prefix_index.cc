@@ -1,0 +1,75 @@
+// The index is a tree kept in a map: a block names its parent and counts its children, so that a
+// block whose own pages are gone stays known while one after it has pages, and a walk from the root
+// can compare every token on the way.
+#include "kv/prefix_index.h"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include <algorithm>
+
+namespace optima::kv {
+namespace {
+
+using Tokens = std::span<const int32_t, kPageTokens>;
+
+Tokens block_of(std::span<const int32_t> prefix, size_t index) {
+  return Tokens(prefix.subspan(index * kPageTokens, kPageTokens));
+}
+
+bool is_block(const PrefixIndex::Block& block, BlockHash parent, Tokens tokens) {
+  return block.parent == parent && std::ranges::equal(block.tokens, tokens);
+}
+
+}  // namespace
+
+BlockHash block_hash(BlockHash parent, Tokens tokens) {
+  return XXH3_64bits_withSeed(tokens.data(), tokens.size_bytes(), parent);
+}
+
+const PrefixIndex::Block* PrefixIndex::find(BlockHash parent, Tokens tokens) const {
+  const auto at = blocks_.find(block_hash(parent, tokens));
+  return at != blocks_.end() && is_block(at->second, parent, tokens) ? &at->second : nullptr;
+}
+
+PrefixIndex::Block* PrefixIndex::insert(BlockHash root, std::span<const int32_t> prefix,
+                                        std::span<const BlockHash> hashes) {
+  const auto parent = [&](size_t i) { return i == 0 ? root : hashes[i - 1]; };
+  // Blocks are forgotten from the end of a chain on, so the known ones are a prefix of it.
+  size_t i = hashes.size() - 1;
+  while (i > 0 && !blocks_.contains(hashes[i - 1])) --i;
+  for (;; ++i) {
+    const auto [at, inserted] = blocks_.try_emplace(hashes[i]);
+    Block& block = at->second;
+    if (!inserted && !is_block(block, parent(i), block_of(prefix, i))) {
+      if (i > 0) forget_unused(hashes[i - 1]);
+      return nullptr;
+    }
+    if (inserted) {
+      block.parent = parent(i);
+      std::ranges::copy(block_of(prefix, i), block.tokens.begin());
+      if (i > 0) ++blocks_.find(hashes[i - 1])->second.children;
+    }
+    if (i + 1 == hashes.size()) return &block;
+  }
+}
+
+void PrefixIndex::remove_page(BlockHash hash, size_t group) {
+  blocks_.find(hash)->second.pages[group] = {};
+  forget_unused(hash);
+}
+
+void PrefixIndex::forget_unused(BlockHash hash) {
+  for (auto at = blocks_.find(hash); at != blocks_.end();) {
+    const Block& block = at->second;
+    const bool has_page =
+        std::any_of(block.pages.begin(), block.pages.end(), [](PageId page) { return bool(page); });
+    if (has_page || block.children > 0) return;
+    const BlockHash parent = block.parent;
+    blocks_.erase(at);
+    at = blocks_.find(parent);
+    if (at != blocks_.end()) --at->second.children;
+  }
+}
+
+}  // namespace optima::kv
