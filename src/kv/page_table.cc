@@ -152,6 +152,32 @@ int64_t PageTable::adopt(std::span<const int32_t> tokens, int64_t limit) {
   return length_;
 }
 
+Status PageTable::make_length(int64_t length) {
+  std::vector<std::vector<PageRef>> acquired(group_pages_.size());
+  for (size_t i = 0; i < group_pages_.size(); ++i) {
+    const KvGroup& group = (*groups_)[i];
+    acquired[i].resize(static_cast<size_t>(group.first_page_seen(length)));
+    Status status = pool_->acquire(group.page_bytes(),
+                                   pages_for(length) - group.first_page_seen(length), acquired[i]);
+    if (!status.ok()) return std::move(status).in(text("KV group ", i, " of ", acquired.size()));
+  }
+  for (size_t i = 0; i < group_pages_.size(); ++i) {
+    GroupPages& group = group_pages_[i];
+    group.refs = std::move(acquired[i]);
+    group.first_kept = (*groups_)[i].first_page_seen(length);
+    for (const PageRef& ref : group.refs) group.pointers.push_back(ref.data());
+  }
+  length_ = length;
+  return {};
+}
+
+std::span<unsigned char* const> PageTable::pages_seen(size_t group) const {
+  const int64_t end = pages_for(length_);
+  const int64_t begin = std::min(end, (*groups_)[group].first_page_seen(length_));
+  return std::span(group_pages_[group].pointers)
+      .subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin));
+}
+
 void PageTable::commit(int64_t count, std::span<const int32_t> tokens) {
   length_ += count;
   if (!tokens.empty()) seal(tokens);

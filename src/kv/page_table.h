@@ -35,6 +35,9 @@ class PageTable {
   // Takes over what others have computed of the first `limit` of `tokens`, when that is more than
   // length(). Only without reserved pages. Returns length().
   int64_t adopt(std::span<const int32_t> tokens, int64_t limit);
+  // Of an empty table: pages for all that a query at `length` can see, to be filled by the caller.
+  // oom_host as reserve().
+  Status make_length(int64_t length);
   // Gives back pages reserved beyond length().
   void abort();
   // Keeps the first `length` tokens. Only lengths for which reusable(length) holds.
@@ -43,7 +46,10 @@ class PageTable {
   // (windowed groups may have freed it): 0 when recomputing from the start is the only way.
   int64_t reusable(int64_t length) const;
 
+  const std::vector<KvGroup>& groups() const { return *groups_; }
   int64_t length() const { return length_; }
+  // Those of a group's pages that a query at length() can see.
+  std::span<unsigned char* const> pages_seen(size_t group) const;
   int64_t bytes_held() const;  // of shared pages too
   // Page pointers of a group, from page 0; null where freed. Valid until the next change.
   std::span<unsigned char* const> pages(size_t group) const;
