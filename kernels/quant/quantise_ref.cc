@@ -65,11 +65,26 @@ void quantise_q4_0(const float* row, void* out, int64_t values) {
   }
 }
 
+void round_f16(const float* row, void* out, int64_t values) {
+  auto* to = static_cast<uint8_t*>(out);
+  for (int64_t i = 0; i < values; ++i) to = put_half(row[i], to);
+}
+
+void round_bf16(const float* row, void* out, int64_t values) {
+  auto* to = static_cast<uint8_t*>(out);
+  for (int64_t i = 0; i < values; ++i) {
+    const uint16_t bits = float_to_bf16(row[i]);
+    memcpy(to + 2 * i, &bits, sizeof bits);
+  }
+}
+
 }  // namespace
 
 QuantiseRowFn quantise_row(WeightType type) {
   if (type == WeightType::q8_0) return quantise_q8_0;
   if (type == WeightType::q4_0) return quantise_q4_0;
+  if (type == WeightType::f16) return round_f16;
+  if (type == WeightType::bf16) return round_bf16;
   return nullptr;
 }
 

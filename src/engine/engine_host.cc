@@ -61,7 +61,8 @@ Result<std::shared_ptr<Model>> EngineImpl::load(const model::Source& source,
     if (closed_) return Status(Code::invalid_state, "the engine was destroyed");
   }
   Result<std::shared_ptr<ModelImpl>> loaded =
-      ModelImpl::load(shared_from_this(), source, options, allocator_);
+      ModelImpl::load(shared_from_this(), source, options, allocator_,
+                      {options_.threads, options_.affinity, options_.priority});
   if (!loaded.ok()) {
     log(LogLevel::error, text("load: ", loaded.status().message()));
     return loaded.take_status();

@@ -10,14 +10,15 @@ namespace optima::engine {
 
 Result<std::shared_ptr<ModelImpl>> ModelImpl::load(std::shared_ptr<Engine> engine,
                                                    const model::Source& source,
-                                                   const LoadOptions& options,
-                                                   Allocator& allocator) {
+                                                   const LoadOptions& options, Allocator& allocator,
+                                                   const ThreadPoolOptions& team) {
   const auto start = std::chrono::steady_clock::now();
   auto out = std::make_shared<ModelImpl>();
   out->engine_ = std::move(engine);
   const auto content = options.content == LoadContent::full ? model::FileContent::full
                                                             : model::FileContent::vocabulary;
-  OPTIMA_ASSIGN(out->file_, model::open_model_file(source, allocator, {content, options.progress}));
+  const model::OpenOptions opening{content, options.progress, team};
+  OPTIMA_ASSIGN(out->file_, model::open_model_file(source, allocator, opening));
   const model::Metadata& metadata = out->file_->metadata();
 
   Result<std::unique_ptr<tokenizer::Tokenizer>> tokenizer = load_tokenizer(*out->file_);
@@ -35,7 +36,7 @@ Result<std::shared_ptr<ModelImpl>> ModelImpl::load(std::shared_ptr<Engine> engin
     if (options.weights != LoadWeights::as_is) {
       const auto type = options.weights == LoadWeights::q8_0 ? kernels::WeightType::q8_0
                                                              : kernels::WeightType::q4_0;
-      OPTIMA_TRY(out->file_->quantise(type, allocator, options.progress));
+      OPTIMA_TRY(out->file_->quantise(type, allocator, opening));
     }
     OPTIMA_ASSIGN(out->decoder_, model::build_decoder(*out->file_));
     if (out->tokenizer_->size() > out->decoder_->config.vocabulary)

@@ -14,9 +14,11 @@ namespace optima::engine {
 
 class ModelImpl final : public Model {
  public:
+  // `team`: the threads that convert weights, where there are some to convert.
   static Result<std::shared_ptr<ModelImpl>> load(std::shared_ptr<Engine> engine,
                                                  const model::Source& source,
-                                                 const LoadOptions& options, Allocator& allocator);
+                                                 const LoadOptions& options, Allocator& allocator,
+                                                 const ThreadPoolOptions& team);
 
   const std::shared_ptr<Engine>& engine() const override { return engine_; }
   const model::ModelFile& file() const override { return *file_; }

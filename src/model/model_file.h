@@ -17,6 +17,7 @@
 
 #include "base/allocator.h"
 #include "base/status.h"
+#include "base/thread_pool.h"
 #include "kernels/quant/weight_type.h"
 #include "model/source.h"
 
@@ -87,6 +88,17 @@ struct ModelFileParts {
   std::vector<Tensor> tensors;
 };
 
+// How much of a folder is opened; a GGUF file is one piece.
+enum class FileContent : uint8_t {
+  full,
+  vocabulary,  // documents alone: weights may be missing, the architecture need not be known
+};
+struct OpenOptions {
+  FileContent content = FileContent::full;
+  Progress progress = {};
+  ThreadPoolOptions team = {.threads = 1};  // converts weights, where there are some to convert
+};
+
 class ModelFile {
  public:
   // format when two tensors have one name.
@@ -105,7 +117,7 @@ class ModelFile {
   // Replaces matrices of 16 and 32 bits by `type` (Q8_0 or Q4_0; embedding and head by Q8_0) where
   // their rows are whole blocks of 32; unsupported when there is no such matrix. Progress counts
   // tensors.
-  Status quantise(kernels::WeightType type, Allocator& allocator, const Progress& progress);
+  Status quantise(kernels::WeightType type, Allocator& allocator, const OpenOptions& options);
 
  private:
   ModelFileParts parts_;
@@ -115,16 +127,6 @@ class ModelFile {
 
 // `name` in quotes for a message: printable ASCII as it is, other bytes as \xNN, long names cut.
 std::string in_quotes(std::string_view name);
-
-// How much of a folder is opened; a GGUF file is one piece.
-enum class FileContent : uint8_t {
-  full,
-  vocabulary,  // documents alone: weights may be missing, the architecture need not be known
-};
-struct OpenOptions {
-  FileContent content = FileContent::full;
-  Progress progress = {};
-};
 
 // Opens a GGUF file or set of files, or, for a path to a folder, a Hugging Face folder.
 Result<std::unique_ptr<ModelFile>> open_model_file(const Source& source, Allocator& allocator,

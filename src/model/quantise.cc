@@ -1,5 +1,6 @@
 // Quantises 16- and 32-bit matrices of an opened model; see ModelFile::quantise(). The new tensors
-// are in the allocator's memory; what they replace stays mapped and is not touched again.
+// are in the allocator's memory; what they replace stays mapped and is not touched again, or is
+// given back where it was in that memory too.
 #include "kernels/quant/quantise.h"
 
 #include <algorithm>
@@ -33,17 +34,31 @@ bool is_embedding_or_head(std::string_view name) {
          name == "per_layer_token_embd.weight";
 }
 
+// Frees the buffer that begins at `data`, if one does and no tensor needs it: a buffer holds one
+// tensor, from its start.
+void release(const std::vector<Tensor>& tensors, const std::byte* data,
+             std::vector<Buffer>& buffers) {
+  const auto found = std::find_if(buffers.begin(), buffers.end(),
+                                  [data](const Buffer& buffer) { return buffer.data() == data; });
+  if (found == buffers.end()) return;
+  const bool needed = std::any_of(tensors.begin(), tensors.end(),
+                                  [data](const Tensor& tensor) { return tensor.data == data; });
+  if (!needed) buffers.erase(found);
+}
+
 }  // namespace
 
 Status ModelFile::quantise(kernels::WeightType type, Allocator& allocator,
-                           const Progress& progress) {
+                           const OpenOptions& options) {
   const size_t count = parts_.tensors.size();
   if (std::none_of(parts_.tensors.begin(), parts_.tensors.end(), is_quantised))
     return Status(
         Code::unsupported,
         text(parts_.name, ": no weights to quantise: none of the ", count,
              " tensors is a matrix of 16 or 32 bits whose rows are whole blocks of ", kBlock));
-  std::vector<float> row;
+  OPTIMA_ASSIGN(const std::unique_ptr<ThreadPool> team, ThreadPool::create(options.team));
+  const Progress& progress = options.progress;
+  std::vector<std::vector<float>> scratch(static_cast<size_t>(team->size()));
   for (size_t i = 0; i < count; ++i) {
     Tensor& tensor = parts_.tensors[i];
     if (progress && !progress(static_cast<float>(i) / static_cast<float>(count)))
@@ -59,16 +74,21 @@ Status ModelFile::quantise(kernels::WeightType type, Allocator& allocator,
     const size_t to_bytes = kernels::row_bytes(*to, columns);
     OPTIMA_ASSIGN(Buffer memory,
                   allocator.allocate(to_bytes * static_cast<size_t>(rows), "quantised weights"));
-    row.resize(static_cast<size_t>(columns));
-    for (int64_t r = 0; r < rows; ++r) {
-      kernels::dequant_row(tensor.type)(tensor.data + static_cast<size_t>(r) * from_bytes,
-                                        row.data(), columns);
-      kernels::quantise_row(wanted)(row.data(), memory.data() + static_cast<size_t>(r) * to_bytes,
-                                    columns);
-    }
+    for (std::vector<float>& row : scratch) row.resize(static_cast<size_t>(columns));
+    std::byte* const out = memory.data();
+    team->run([&](int thread, int threads) {
+      float* row = scratch[static_cast<size_t>(thread)].data();
+      for (int64_t r = rows * thread / threads; r < rows * (thread + 1) / threads; ++r) {
+        kernels::dequant_row(tensor.type)(tensor.data + static_cast<size_t>(r) * from_bytes, row,
+                                          columns);
+        kernels::quantise_row(wanted)(row, out + static_cast<size_t>(r) * to_bytes, columns);
+      }
+    });
+    const std::byte* const replaced = tensor.data;
     tensor.type = wanted;
     tensor.data = memory.data();
     tensor.bytes = static_cast<int64_t>(to_bytes) * rows;
+    release(parts_.tensors, replaced, parts_.buffers);
     parts_.buffers.push_back(std::move(memory));
   }
   return {};

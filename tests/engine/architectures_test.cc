@@ -87,6 +87,13 @@ SessionOptions options_for(const std::vector<int32_t>& sequence, ComputePath pat
   return options;
 }
 
+// Whether the matrices are blocks of a quantised type, so that activations are rounded to int8.
+bool runs_in_blocks(const std::string& name) {
+  for (const char* part : {"mxfp4", "int8", "int4"})
+    if (name.find(part) != std::string::npos) return true;
+  return false;
+}
+
 class Architectures : public testing::TestWithParam<Case> {
  protected:
   Architectures() : golden_(read_golden(GetParam().name)) {}
@@ -106,7 +113,7 @@ class Architectures : public testing::TestWithParam<Case> {
           << "sequence " << sequence;
     } else {
       constexpr double kKldMax = 1e-3, kKldQuantised = 2e-2;
-      const bool quantised = GetParam().name.find("mxfp4") != std::string::npos;
+      const bool quantised = runs_in_blocks(GetParam().name);
       EXPECT_LE(mean_kld(truth, logits, golden_.vocabulary), quantised ? kKldQuantised : kKldMax)
           << "sequence " << sequence;
     }

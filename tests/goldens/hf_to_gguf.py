@@ -79,6 +79,9 @@ class Converter:
         kind = self.config["model_type"]
         if kind not in ARCHITECTURES:
             raise Refused(f"model_type {kind!r} is not known")
+        coded = self.config.get("quantization_config", {}).get("quant_method")
+        if coded not in (None, "mxfp4"):
+            raise Refused(f"weights quantised by {coded} have no form in GGUF")
         self.kind = kind
         self.arch = ARCHITECTURES[kind]
         self.layers = self.first("num_hidden_layers", "n_layer")

@@ -22,6 +22,7 @@ import transformers
 from transformers import AutoModelForCausalLM
 
 import hf_to_gguf
+import make_arch_coded
 import make_arch_model as arch
 import make_arch_same
 import make_arch_specs
@@ -63,6 +64,9 @@ def measure(spec, folder, sequences):
     print(spec.name, facts, flush=True)
     assert logits.std() >= 2 and entropy <= ENTROPY, (spec.name, facts)
     assert not gaps or min(gaps) >= ROUTER_GAP, (spec.name, facts)
+    if spec.name in make_arch_coded.FORMS:
+        exact = arch.logits_of(arch.load(folder, rounded=False), sequences)
+        facts["rounding"] = float(f"{float((exact - logits).abs().max() / logits.std()):.2g}")
     if not {"dynamic", "longrope"} & set(spec.notes):  # their factors change with the length
         facts |= arch.text_golden(folder, model)
     return logits, facts

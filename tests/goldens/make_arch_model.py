@@ -13,6 +13,7 @@ import torch
 import transformers
 from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast
 
+import make_arch_coded
 import tiny_vocabulary
 
 SPECIALS = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
@@ -189,12 +190,20 @@ def weight_files(folder):
     return sorted(folder.glob("model*.safetensors"))
 
 
-def load(folder, changes=None, scales=None):
+def coded_form(config):
+    """How weights are stored as codes; taken out of config, so that the model is a plain one."""
+    if config.get("quantization_config", {}).get("quant_method") in (None, "mxfp4"):
+        return None
+    return config.pop("quantization_config")
+
+
+def load(folder, changes=None, scales=None, rounded=True):
     """The model of a folder in fp32, with changes to its config or with tensors scaled."""
     folder = pathlib.Path(folder)
     with tempfile.TemporaryDirectory() as scratch:
         scratch = pathlib.Path(scratch)
         config = change(json.loads((folder / "config.json").read_text()), changes or {})
+        coded = coded_form(config)
         (scratch / "config.json").write_text(json.dumps(config))
         for file in [*weight_files(folder), folder / "model.safetensors.index.json"]:
             if not file.exists():
@@ -205,7 +214,9 @@ def load(folder, changes=None, scales=None):
                     tensors.pop("lm_head.weight", None)
                     tensors.pop("embed_out.weight", None)
                 for name in set(tensors) & set(scales or {}):
-                    tensors[name] = tensors[name] * scales[name]
+                    tensors[name] = (tensors[name].float() * scales[name]).to(tensors[name].dtype)
+                if coded:
+                    tensors = make_arch_coded.decoded(coded, tensors, rounded)
                 safetensors.torch.save_file(tensors, scratch / file.name, {"format": "pt"})
             else:
                 (scratch / file.name).write_bytes(file.read_bytes())

@@ -3,6 +3,8 @@
 import torch
 from transformers import (LlamaConfig, MistralConfig, Qwen2Config, Qwen3Config)
 
+import make_arch_coded
+import make_arch_specs_coded
 import make_arch_specs_dense
 import make_arch_specs_moe
 from make_arch_model import VOCABULARY, Spec
@@ -132,6 +134,7 @@ def all_specs():
     yield from mistral_specs()
     yield from make_arch_specs_dense.specs()
     yield from make_arch_specs_moe.specs()
+    yield from make_arch_specs_coded.specs()
 
 
 
@@ -139,3 +142,5 @@ def after_save(spec, folder):
     """Changes to the saved files that only one architecture needs."""
     if spec.name == "gpt_oss_mxfp4":
         make_arch_specs_moe.write_mxfp4(folder)
+    if spec.name in make_arch_coded.FORMS:
+        make_arch_coded.write_coded(spec.name, folder)

@@ -36,6 +36,26 @@ TEST(Quantise, SameBitsAsGguf) {
   EXPECT_EQ(lines, 16);
 }
 
+// Every number of 16 bits is its own nearest; between two of them the even one is taken.
+TEST(Quantise, SixteenBitsAreRoundedToNearestEven) {
+  for (const WeightType type : {WeightType::f16, WeightType::bf16}) {
+    for (uint32_t bits = 0; bits < 0x7c00; ++bits) {
+      const uint16_t pair[2] = {static_cast<uint16_t>(bits), static_cast<uint16_t>(bits + 1)};
+      float values[3];
+      dequant_row(type)(pair, values, 2);
+      values[2] = values[1];
+      values[1] = 0.5f * (values[0] + values[1]);
+      uint16_t rounded[3];
+      quantise_row(type)(values, rounded, 3);
+      EXPECT_EQ(rounded[0], pair[0]);
+      if (std::isfinite(values[1])) {
+        EXPECT_EQ(rounded[1], pair[bits & 1]);
+      }
+      EXPECT_EQ(rounded[2], pair[1]);
+    }
+  }
+}
+
 TEST(Quantise, NoOtherTypesAndNoSurprises) {
   EXPECT_EQ(quantise_row(WeightType::q4_k), nullptr);
   const float odd[32] = {NAN, INFINITY, -INFINITY, 1.0f};

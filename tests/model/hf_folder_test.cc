@@ -178,6 +178,49 @@ TEST(HfFolder, TensorsThatLieAreNamed) {
   EXPECT_FALSE(empty.status().ok());
 }
 
+TEST(HfFolder, HowWeightsAreQuantisedIsKnownOrNamed) {
+  EXPECT_TRUE(Folder("llama_fp8").status().ok()) << Folder("llama_fp8").status().message();
+  const struct {
+    const char *folder, *from, *to;
+    Code code;
+    const char* part;
+  } kRows[] = {
+      {"qwen3_fp8", "\"fp8\"", "\"awq\"", Code::unsupported,
+       "'awq'; supported: compressed-tensors"},
+      {"qwen3_fp8", "\"quant_method\"", "\"quant_methud\"", Code::format,
+       "'quant_method' is missing"},
+      {"qwen3_fp8", "\"e4m3\"", "\"e5m2\"", Code::unsupported, "'e5m2'"},
+      {"qwen3_fp8", "\"fmt\"", "\"fnt\"", Code::unsupported, "'fnt'"},
+      {"qwen3_fp8", "20,", "0,", Code::format, "a block of 0 x 8"},
+      {"qwen3_fp8", "20,", "9007199254740992,", Code::format, "9007199254740992"},
+      {"qwen3_fp8", "20,", "20, 8,", Code::format, "'weight_block_size' is no pair"},
+      {"qwen3_fp8", "20,", "40,", Code::format, "weight_scale_inv"},
+      {"qwen3_fp8", "\"quantization_config\": {", "\"quantization_config\": 7, \"x\": {",
+       Code::format, "'quant_method'"},
+      {"llama_fp8", "float-quantized", "marlin-24", Code::unsupported, "'marlin-24'"},
+      {"llama_fp8", "\"channel\",\n          \"symmetric\": true",
+       "\"channel\", \"symmetric\": false", Code::unsupported, "'symmetric' is 'false'"},
+      {"llama_fp8", "\"channel\"", "\"tensor_group\"", Code::unsupported, "'tensor_group'"},
+      {"llama_fp8", "\"config_groups\": {", "\"config_groups\": [], \"x\": {", Code::format,
+       "'config_groups'"},
+      {"llama_fp8", "\"ignore\"", "\"transform_config\": {\"r1\": {}}, \"ignore\"",
+       Code::unsupported, "'transform_config'"},
+      {"llama_fp8", "\"ignore\"",
+       "\"sparsity_config\": {\"format\": \"sparse-24-bitmask\"}, \"ignore\"", Code::unsupported,
+       "'sparse-24-bitmask'"},
+      {"llama_int4", "\"group_size\": 32", "\"group_size\": 0", Code::format, "a block of 1 x 0"},
+      {"llama_int4", "\"group_size\": 32", "\"group_size\": 64", Code::format, "weight_scale"},
+  };
+  for (const auto& row : kRows) {
+    const Folder folder(row.folder);
+    folder.replace("config.json", row.from, row.to);
+    folder.expect(row.code, row.part);
+  }
+  const Folder without("qwen3_fp8");
+  without.replace("config.json", "\"quantization_config\"", "\"id2label\"");
+  without.expect(Code::unsupported, "weight_scale_inv' is not known");
+}
+
 TEST(HfFolder, RangesMustNotOverlap) {
   const std::string header = R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},)"
                              R"("b":{"dtype":"F32","shape":[2],"data_offsets":[4,12]}})";

@@ -71,11 +71,6 @@ Status translate(const HfConfig& config, MetadataWriter& out) {
   OPTIMA_ASSIGN(const auto limit, config.real("swiglu_limit"));
   OPTIMA_TRY(out.real("swiglu_limit", limit.value_or(kLimit)));
   config.find("initial_context_length");  // rope_scaling repeats it
-  if (const json::Value* quantisation = config.find("quantization_config")) {
-    const json::Value* method = quantisation->find("quant_method");
-    if (method == nullptr || method->string() == nullptr || *method->string() != "mxfp4")
-      return Status(Code::unsupported, "config.json: 'quantization_config' is not mxfp4");
-  }
   OPTIMA_ASSIGN(const int64_t head_dim, hf_head_dim(config));
   return translate_rope(config, {.head_dim = head_dim, .base_default = 150000.0}, out);
 }

@@ -9,7 +9,9 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "model/arch/arch.h"
+#include "model/hf/coded_weights.h"
 #include "model/hf/hf_config.h"
+#include "model/hf/hf_quantisation.h"
 #include "model/hf/hf_tensors.h"
 #include "model/hf/safetensors.h"
 
@@ -100,6 +102,7 @@ class FolderReader {
     OPTIMA_TRY(check_layers(config));
     MetadataWriter out(parts_, form_->architecture);
     OPTIMA_TRY(form_->translate(config, out));
+    OPTIMA_ASSIGN(quantisation_, read_hf_quantisation(config));
     OPTIMA_ASSIGN(tied_, config.boolean("tie_word_embeddings"));
     OPTIMA_TRY(config.all_read());
     OPTIMA_ASSIGN(const auto heads, config.integer("num_attention_heads"));
@@ -210,8 +213,10 @@ class FolderReader {
       if (found_.find(tensor) == found_.end())
         return Status(Code::format, text("tensor ", in_quotes(tensor), " is not in ",
                                          in_quotes(shard), ", where the index puts it"));
+    CodedWeights codes(quantisation_, parts_, allocator_);
+    OPTIMA_ASSIGN(const std::vector<SafeTensor> weights, codes.decode(tensors, options_));
     HfTensors out(*form_, heads_, parts_, allocator_);
-    OPTIMA_TRY(out.add_all(tensors));
+    OPTIMA_TRY(out.add_all(weights));
     return resolve_head();
   }
 
@@ -230,6 +235,7 @@ class FolderReader {
   const OpenOptions& options_;
   ModelFileParts parts_;
   const HfForm* form_ = nullptr;
+  HfQuantisation quantisation_;
   int64_t heads_ = 0;
   std::optional<bool> tied_;
   std::map<std::string, std::string, std::less<>> shard_of_;

@@ -77,6 +77,7 @@ int64_t product(std::span<const int64_t> sizes) {
 
 // The weight type of 16- and 32-bit floats; any other dtype is an error that names the tensor.
 Result<kernels::WeightType> weight_type_of(const SafeTensor& tensor) {
+  if (tensor.decoded) return *tensor.decoded;
   switch (tensor.type) {
     case SafeType::f32:
       return kernels::WeightType::f32;
@@ -87,8 +88,23 @@ Result<kernels::WeightType> weight_type_of(const SafeTensor& tensor) {
     default:
       return Status(Code::unsupported, text("tensor ", in_quotes(tensor.name), " is of dtype ",
                                             safe_type_name(tensor.type),
-                                            "; weights of F32, F16 and BF16 are supported"));
+                                            "; weights of F32, F16 and BF16 are supported, others "
+                                            "where quantization_config tells how"));
   }
+}
+
+// The same for a tensor whose values are laid out anew, so that blocks of them are of no use.
+Result<kernels::WeightType> value_type_of(const SafeTensor& tensor) {
+  OPTIMA_ASSIGN(const kernels::WeightType type, weight_type_of(tensor));
+  const auto* info = kernels::find_weight_type(static_cast<int32_t>(type));
+  if (info->block_values == 1) return type;
+  return Status(Code::unsupported,
+                text("tensor ", in_quotes(tensor.name), " holds blocks of ", info->name,
+                     ", and weights of this architecture are laid out anew"));
+}
+
+size_t value_bytes(kernels::WeightType type) {
+  return kernels::row_bytes(*kernels::find_weight_type(static_cast<int32_t>(type)), 1);
 }
 
 }  // namespace
@@ -179,7 +195,8 @@ Status HfTensors::add_as_is(const SafeTensor& tensor, std::string_view name) {
     return wrong_shape(tensor, "at most 4 dimensions, none of them 0");
   const std::byte* data = tensor.data.data();
   // Headers of any length are allowed, so that a file may put its numbers at odd addresses.
-  if (reinterpret_cast<uintptr_t>(data) % static_cast<uintptr_t>(safe_type_bytes(tensor.type))) {
+  if (!tensor.decoded &&
+      reinterpret_cast<uintptr_t>(data) % static_cast<uintptr_t>(safe_type_bytes(tensor.type))) {
     OPTIMA_ASSIGN(std::byte * copy, buffer(static_cast<int64_t>(tensor.data.size()), name));
     std::memcpy(copy, data, tensor.data.size());
     data = copy;
@@ -201,7 +218,7 @@ Status HfTensors::add_one(const SafeTensor& tensor, std::string_view name) {
 }
 
 Status HfTensors::transpose(const SafeTensor& tensor, std::string_view name) {
-  OPTIMA_ASSIGN(const kernels::WeightType type, weight_type_of(tensor));
+  OPTIMA_ASSIGN(const kernels::WeightType type, value_type_of(tensor));
   const size_t rank = tensor.shape.size();
   if (rank < 2 || rank > 4 || product(tensor.shape) == 0)
     return wrong_shape(tensor, "2 to 4 dimensions, none of them 0");
@@ -209,7 +226,7 @@ Status HfTensors::transpose(const SafeTensor& tensor, std::string_view name) {
   std::swap(shape[rank - 1], shape[rank - 2]);
   const auto rows = static_cast<size_t>(shape[rank - 2]);
   const auto columns = static_cast<size_t>(shape[rank - 1]);
-  const auto bytes = static_cast<size_t>(safe_type_bytes(tensor.type));
+  const auto bytes = value_bytes(type);
   OPTIMA_ASSIGN(std::byte * out, buffer(static_cast<int64_t>(tensor.data.size()), name));
   const size_t matrix = rows * columns * bytes;
   for (size_t begin = 0; begin < tensor.data.size(); begin += matrix)

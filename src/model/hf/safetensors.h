@@ -5,11 +5,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "base/status.h"
+#include "kernels/quant/weight_type.h"
 
 namespace optima::model {
 
@@ -23,6 +25,8 @@ struct SafeTensor {
   SafeType type{};
   std::vector<int64_t> shape;  // outermost first, as the header has it; empty = one value
   std::span<const std::byte> data;
+  // Where decoded weights took the place of the file's: `data` holds rows of this type, not `type`.
+  std::optional<kernels::WeightType> decoded = {};
 };
 
 // Tensors in the order of the header. Messages name the tensor, not the file.

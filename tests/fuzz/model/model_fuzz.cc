@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "model/arch/arch.h"
 #include "model/gguf.h"
+#include "model/hf/hf_quantisation.h"
 #include "model/hf/safetensors.h"
 
 namespace {
@@ -38,6 +39,7 @@ using namespace optima;
   model::ModelFileParts parts;
   model::MetadataWriter out(parts, form->architecture);
   static_cast<void>(form->translate(config, out));
+  static_cast<void>(model::read_hf_quantisation(config));
   static_cast<void>(config.all_read());
 }
 
