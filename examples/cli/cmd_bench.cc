@@ -12,6 +12,7 @@
 
 #include "cli_util.h"
 #include "commands.h"
+#include "load.h"
 #include "probe.h"
 
 namespace cli {
@@ -24,6 +25,9 @@ struct Args {
   int64_t tokens = 128;
   int64_t depth = 0;
   int32_t repetitions = 3;
+  std::optional<std::vector<int32_t>> sessions;  // a load instead of one session
+  int64_t shared_prefix = 0;
+  std::string trace;
   bool no_roofs = false;
   bool json = false;
 };
@@ -182,7 +186,47 @@ std::string as_text(const Json& report) {
   return out;
 }
 
+std::string load_as_text(const Json& result) {
+  return result["sessions"].dump() + " sessions, " + result["requests"].dump() + " requests in " +
+         number(result["seconds"], "%.2f s") + ":  decode " +
+         number(result["total_decode_tokens_per_s"], "%.1f tokens/s") +
+         ", time to first token p50 " + number(result["ttft_ms_p50"], "%.1f ms") + " p99 " +
+         number(result["ttft_ms_p99"], "%.1f ms") + ", between tokens p50 " +
+         number(result["inter_token_ms_p50"], "%.1f ms") + " p99 " +
+         number(result["inter_token_ms_p99"], "%.1f ms") + ", " + result["cached_tokens"].dump() +
+         " of " + result["prompt_tokens"].dump() + " prompt tokens cached\n";
+}
+
+// Each number of sessions on an engine of its own, so that none finds the KV of another.
+void bench_load(const Args& args) {
+  if (!args.trace.empty() && args.sessions)
+    throw Failure("--trace and --sessions: one of them", kExitUsage);
+  Json results = Json::array();
+  Json out;
+  const auto add = [&](const LoadedModel& loaded, std::vector<LoadRequest> requests) {
+    results.push_back(load_json(run_load(loaded, args.session, std::move(requests))));
+    out["model"] = optima_model_name(loaded.model.get());
+    out["threads"] = optima_engine_threads(loaded.engine.get());
+    if (!args.json) write_out(load_as_text(results.back()));
+  };
+  if (!args.trace.empty()) {
+    const LoadedModel loaded = open_model(args.model, OPTIMA_CONTENT_FULL);
+    add(loaded, read_trace(args.trace, loaded.info.vocabulary));
+  }
+  for (const int32_t sessions : args.sessions.value_or(std::vector<int32_t>())) {
+    if (sessions < 1) throw Failure("--sessions: numbers from 1 on", kExitUsage);
+    const LoadedModel loaded = open_model(args.model, OPTIMA_CONTENT_FULL);
+    // The first request of a model pays for its pages.
+    run_load(loaded, args.session, simultaneous({1, 0, 1, 1}, loaded.info.vocabulary));
+    add(loaded, simultaneous({sessions, args.shared_prefix, args.prompt, args.tokens},
+                             loaded.info.vocabulary));
+  }
+  out["results"] = std::move(results);
+  if (args.json) write_json(out);
+}
+
 void bench(const Args& args) {
+  if (!args.trace.empty() || args.sessions) return bench_load(args);
   Bench bench(args);
   const Measured measured = bench.measure();
   Json report = report_json(args, bench.loaded(), measured);
@@ -216,6 +260,11 @@ void add_bench(Program& program) {
   command.number("-p,--prompt", args->prompt, {1, 1 << 30}, "ids of the prompt");
   command.number("-n,--tokens", args->tokens, {1, 1 << 30}, "decode steps");
   command.number("-r,--repetitions", args->repetitions, {1, 1000}, "repetitions");
+  command.ids("--sessions", args->sessions,
+              "so many sessions at once, one run for each number: 1,2,4");
+  command.number("--shared-prefix", args->shared_prefix, {0, 1 << 30},
+                 "ids before the prompt that all sessions share, with --sessions");
+  command.text("--trace", args->trace, "file of requests and when they arrive (CSV)");
   command.number("--depth", args->depth, {0, 1 << 30}, "ids that the session holds before");
   add_reference_option(command, args->session);
   command.flag("--no-roofs", args->no_roofs, "do not measure the machine");

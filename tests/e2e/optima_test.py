@@ -354,6 +354,35 @@ class Measure(Case):
             self.assertEqual((out["depth"], out["threads"]), (depth, 1))
             self.assertIn("tokens/s", call(*args).stdout.decode())
 
+    def test_bench_of_sessions(self):
+        out = call_json("bench", MODELS[0], "--sessions", "1,3", "--shared-prefix", 32, "-p", 4,
+                        "-n", 6, "-t", 1)
+        self.assertEqual([row["sessions"] for row in out["results"]], [1, 3])
+        for row in out["results"]:
+            self.assertEqual(row["output_tokens"], 6 * row["sessions"])
+            self.assertEqual(row["prompt_tokens"], 36 * row["sessions"])
+            self.assertGreater(row["ttft_ms_p50"], 0)
+            self.assertGreaterEqual(row["inter_token_ms_p99"], row["inter_token_ms_p50"])
+
+    def test_bench_of_traces(self):
+        own = ROOT / "bench/traces/chat.csv"
+        rows = own.read_text().splitlines()
+        short = self.write("short.csv", "\n".join(rows[:6]))
+        row = call_json("bench", MODELS[0], "--trace", short, "-t", 1)["results"][0]
+        self.assertEqual(row["requests"], 5)
+        azure = self.write("azure.csv", "TIMESTAMP,ContextTokens,GeneratedTokens\n"
+                           "2023-11-16 18:15:46.6805900,12,4\n2023-11-16 18:15:46.70,3,2\n")
+        burst = self.write("burst.csv", "Timestamp,Model,Request tokens,Response tokens,Total "
+                           "tokens,Log Type\n5,ChatGPT,7,3,10,API\n5.1,GPT-4,2,4,6,API\n")
+        for trace in (azure, burst):
+            row = call_json("bench", MODELS[0], "--trace", trace, "-t", 1)["results"][0]
+            self.assertEqual((row["requests"], row["sessions"]), (2, 2))
+        bad = self.write("bad.csv", "a,b\n1,2\n")
+        self.assert_error("bench", MODELS[0], "--trace", bad, mentions=["columns"])
+        bad = self.write("bad2.csv", "arrival_s,prompt_tokens,output_tokens\n0,x,1\n")
+        self.assert_error("bench", MODELS[0], "--trace", bad, mentions=["line 2"])
+        self.assert_error("bench", MODELS[0], "--sessions", 0, status=2, mentions=["--sessions"])
+
     def test_probe(self):
         out = call_json("probe", "-t", 1, "--read-bytes", 1 << 20)
         for key in ("read_roof_gb_per_s", "dram_read_gb_per_s", "int8_roof_tmac_per_s"):
