@@ -365,11 +365,13 @@ class Measure(Case):
             self.assertGreaterEqual(row["inter_token_ms_p99"], row["inter_token_ms_p50"])
 
     def test_bench_of_traces(self):
-        own = ROOT / "bench/traces/chat.csv"
-        rows = own.read_text().splitlines()
-        short = self.write("short.csv", "\n".join(rows[:6]))
-        row = call_json("bench", MODELS[0], "--trace", short, "-t", 1)["results"][0]
-        self.assertEqual(row["requests"], 5)
+        own = self.write("own.csv", "arrival_s,session,prompt_tokens,output_tokens\n0,1,9,3\n"
+                         "0.01,2,5,4\n0.02,1,3,6\n")
+        row = call_json("bench", MODELS[0], "--trace", own, "-t", 1)["results"][0]
+        self.assertEqual((row["requests"], row["sessions"]), (3, 2))
+        self.assertEqual(row["output_tokens"], 13)
+        header = (ROOT / "bench/traces/chat.csv").read_text().splitlines()[0]
+        self.assertEqual(header, own.read_text().splitlines()[0])
         azure = self.write("azure.csv", "TIMESTAMP,ContextTokens,GeneratedTokens\n"
                            "2023-11-16 18:15:46.6805900,12,4\n2023-11-16 18:15:46.70,3,2\n")
         burst = self.write("burst.csv", "Timestamp,Model,Request tokens,Response tokens,Total "
