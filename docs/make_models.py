@@ -77,18 +77,30 @@ def goldens():
     return out
 
 
+def composites():
+    """[(model_type, model_type of its text part)]"""
+    text = (ROOT / "src/model/hf/hf_composite.cc").read_text()
+    table = re.search(r"kComposites\[\] = \{(.*?)\n\};", text, re.S).group(1)
+    return re.findall(r'\{"([^"]+)", "([^"]+)"\}', table)
+
+
 def architecture_table():
     tested = goldens()
+    texts = {}
+    for kind, text_kind in composites():
+        texts.setdefault(text_kind, []).append(kind)
     lines = ["## Architectures", "",
              "| GGUF architecture | `model_type` of folders | checkpoints tested | options changed |",
              "|---|---|---|---|"]
     for name, forms in architectures():
-        for kind, _ in forms:
+        kinds = [k for kind, _ in forms for k in [kind, *texts.get(kind, [])]]
+        for kind in kinds:
             rows = tested.get(kind, [])
             if not rows:
                 sys.exit(f"{kind}: no checkpoint in tests/goldens/arch")
             shown = ", ".join(n if gguf else f"{n} (folder alone)" for n, gguf, _ in rows)
-            lines.append(f"| {name} | {kind} | {shown} | {sum(m for _, _, m in rows)} |")
+            part = " (its text part)" if kind not in dict(forms) else ""
+            lines.append(f"| {name} | {kind}{part} | {shown} | {sum(m for _, _, m in rows)} |")
     return lines
 
 

@@ -19,7 +19,6 @@ import sys
 import numpy as np
 import torch
 import transformers
-from transformers import AutoModelForCausalLM
 
 import hf_to_gguf
 import make_arch_coded
@@ -45,7 +44,8 @@ def make_sequences(spec):
 
 
 def build(spec, folder, sequences):
-    model = AutoModelForCausalLM.from_config(spec.config, attn_implementation="eager")
+    model = arch.auto_class(hasattr(spec.config, "text_config")).from_config(
+        spec.config, attn_implementation="eager")
     model = model.to(torch.float32).eval()
     arch.randomise(spec, model)
     arch.scale_logits(spec, model, sequences)

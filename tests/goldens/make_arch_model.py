@@ -11,7 +11,8 @@ import safetensors.torch
 import tokenizers
 import torch
 import transformers
-from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast
+from transformers import (AutoModelForCausalLM, AutoModelForImageTextToText,
+                          PreTrainedTokenizerFast)
 
 import make_arch_coded
 import tiny_vocabulary
@@ -106,19 +107,20 @@ def randomise(spec, model):
 
 def final_norm(model):
     return [p for n, p in model.named_parameters()
-            if n in ("model.norm.weight", "transformer.ln_f.weight",
+            if n in ("model.norm.weight", "model.language_model.norm.weight", "transformer.ln_f.weight",
                      "gpt_neox.final_layer_norm.weight")][0]
 
 
 def scale_logits(spec, model, ids):
     """Scales the last norm so that the logits before a cap have the wanted spread."""
-    cap = getattr(model.config, "final_logit_softcapping", None)
+    config = model.config.get_text_config()
+    cap = getattr(config, "final_logit_softcapping", None)
     with torch.no_grad():
         if cap is not None:
-            model.config.final_logit_softcapping = None
+            config.final_logit_softcapping = None
         now = torch.cat([model(torch.tensor([s]), use_cache=False).logits[0] for s in ids]).std()
         if cap is not None:
-            model.config.final_logit_softcapping = cap
+            config.final_logit_softcapping = cap
         norm = final_norm(model)
         norm.copy_((norm + spec.norm_offset) * LOGIT_STD / now - spec.norm_offset)
 
@@ -158,7 +160,7 @@ def save_tokenizer(spec, folder):
     fast = PreTrainedTokenizerFast(
         tokenizer_object=tokenizer, bos_token=SPECIALS[1], eos_token=SPECIALS[2],
         unk_token=SPECIALS[0], pad_token=SPECIALS[2], clean_up_tokenization_spaces=False,
-        model_max_length=spec.config.max_position_embeddings)
+        model_max_length=spec.config.get_text_config().max_position_embeddings)
     fast.save_pretrained(folder)
     tokenizer.save(str(folder / "tokenizer.json"))
     if spec.template == "file":
@@ -197,6 +199,10 @@ def coded_form(config):
     return config.pop("quantization_config")
 
 
+def auto_class(has_images):
+    return AutoModelForImageTextToText if has_images else AutoModelForCausalLM
+
+
 def load(folder, changes=None, scales=None, rounded=True):
     """The model of a folder in fp32, with changes to its config or with tensors scaled."""
     folder = pathlib.Path(folder)
@@ -220,7 +226,7 @@ def load(folder, changes=None, scales=None, rounded=True):
                 safetensors.torch.save_file(tensors, scratch / file.name, {"format": "pt"})
             else:
                 (scratch / file.name).write_bytes(file.read_bytes())
-        model, report = AutoModelForCausalLM.from_pretrained(
+        model, report = auto_class("text_config" in config).from_pretrained(
             scratch, dtype=torch.float32, attn_implementation="eager", output_loading_info=True)
     assert not report["missing_keys"] and not report["mismatched_keys"], report
     if not changes:

@@ -6,6 +6,7 @@ from transformers import (LlamaConfig, MistralConfig, Qwen2Config, Qwen3Config)
 import make_arch_coded
 import make_arch_specs_coded
 import make_arch_specs_dense
+import make_arch_specs_images
 import make_arch_specs_moe
 from make_arch_model import VOCABULARY, Spec
 
@@ -135,6 +136,7 @@ def all_specs():
     yield from make_arch_specs_dense.specs()
     yield from make_arch_specs_moe.specs()
     yield from make_arch_specs_coded.specs()
+    yield from make_arch_specs_images.specs()
 
 
 

@@ -221,6 +221,61 @@ TEST(HfFolder, HowWeightsAreQuantisedIsKnownOrNamed) {
   without.expect(Code::unsupported, "weight_scale_inv' is not known");
 }
 
+// A folder with an image part, of which the text part is computed.
+TEST(HfFolder, TheTextPartOfACompositeModelIsTaken) {
+  Allocator allocator({}, 0);
+  const Folder folder("gemma3_images");
+  const auto file = open_model_file(PathSource{folder.path()}, allocator, {});
+  ASSERT_TRUE(file.ok()) << file.status().message();
+  const auto left_out = (*file)->metadata().string("general.left_out");
+  ASSERT_TRUE(left_out.ok() && *left_out);
+  EXPECT_NE((*left_out)->find("tensors of gemma3 are left out"), std::string_view::npos);
+  EXPECT_EQ((*file)->find("model.vision_tower.patch_conv.weight"), nullptr);
+  const struct {
+    const char *folder, *from, *to;
+    Code code;
+    const char* part;
+  } kRows[] = {
+      {"gemma3_images", "\"text_config\": {", "\"text_config\": 7, \"id2label\": {", Code::format,
+       "'text_config' is no object"},
+      {"gemma3_images", "\"text_config\"", "\"test_config\"", Code::format,
+       "'text_config' is no object"},
+      {"gemma3_images", "\"text_config\": {", "\"text_config\": {\"text_config\": {}, ",
+       Code::unsupported, "'text_config' is not known"},
+      {"gemma3_images", "\"mm_tokens_per_image\"", "\"mm_tokens\"", Code::unsupported,
+       "'mm_tokens'"},
+      {"gemma3_images", "\"gemma3_text\"", "\"gemma9_text\"", Code::unsupported, "'gemma9_text'"},
+      {"gemma3_images", "\"gemma3_text\"", "\"gemma3\"", Code::unsupported,
+       "'gemma3' is not known"},
+  };
+  for (const auto& row : kRows) {
+    const Folder changed(row.folder);
+    changed.replace("config.json", row.from, row.to);
+    changed.expect(row.code, row.part);
+  }
+  const Folder tensor("llava_images");
+  tensor.change_header("model.safetensors", "\"vision_tower.post_layernorm.bias\"",
+                       "\"vision_trower.post_layernorm.bias\"");
+  tensor.expect(Code::unsupported, "'vision_trower.post_layernorm.bias' is not known");
+}
+
+// What a text_config leaves out is what its class in transformers fills in.
+TEST(HfFolder, ATextConfigMayLeaveOutWhatIsUsual) {
+  const Folder folder("gemma3_images");
+  folder.write("config.json", R"({"model_type": "gemma3", "vision_config": {}, "text_config": {
+      "model_type": "gemma3_text", "hidden_size": 40, "num_hidden_layers": 2, "vocab_size": 297,
+      "sliding_window": 10, "rope_scaling": {"factor": 8.0, "rope_type": "linear"}}})");
+  Allocator allocator({}, 0);
+  const auto file = open_model_file(PathSource{folder.path()}, allocator, {});
+  ASSERT_TRUE(file.ok()) << file.status().message();
+  const Metadata& metadata = (*file)->metadata();
+  EXPECT_EQ(*metadata.integer("gemma3.attention.head_count"), 8);
+  EXPECT_EQ(*metadata.integer("gemma3.attention.head_count_kv"), 4);
+  EXPECT_EQ(*metadata.integer("gemma3.attention.key_length"), 256);
+  EXPECT_EQ(*metadata.integer("gemma3.context_length"), 131072);
+  EXPECT_EQ(*metadata.integer("gemma3.attention.sliding_window"), 10);
+}
+
 TEST(HfFolder, RangesMustNotOverlap) {
   const std::string header = R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},)"
                              R"("b":{"dtype":"F32","shape":[2],"data_offsets":[4,12]}})";

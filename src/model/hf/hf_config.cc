@@ -68,6 +68,42 @@ constexpr std::array<std::string_view, 57> kWithoutEffect = {"_name_or_path",
                                                              "attn_implementation",
                                                              "_attn_implementation_autoset"};
 
+// How answers were made, in files from before generation_config.json.
+constexpr std::array<std::string_view, 29> kOfGeneration = {"bad_words_ids",
+                                                            "begin_suppress_tokens",
+                                                            "decoder_start_token_id",
+                                                            "diversity_penalty",
+                                                            "do_sample",
+                                                            "early_stopping",
+                                                            "encoder_no_repeat_ngram_size",
+                                                            "exponential_decay_length_penalty",
+                                                            "forced_bos_token_id",
+                                                            "forced_eos_token_id",
+                                                            "is_composition",
+                                                            "length_penalty",
+                                                            "max_length",
+                                                            "min_length",
+                                                            "no_repeat_ngram_size",
+                                                            "num_beam_groups",
+                                                            "num_beams",
+                                                            "num_return_sequences",
+                                                            "output_scores",
+                                                            "prefix",
+                                                            "pruned_heads",
+                                                            "remove_invalid_values",
+                                                            "repetition_penalty",
+                                                            "return_dict_in_generate",
+                                                            "suppress_tokens",
+                                                            "temperature",
+                                                            "top_k",
+                                                            "top_p",
+                                                            "typical_p"};
+
+bool is_without_effect(std::string_view key) {
+  return std::find(kWithoutEffect.begin(), kWithoutEffect.end(), key) != kWithoutEffect.end() ||
+         std::find(kOfGeneration.begin(), kOfGeneration.end(), key) != kOfGeneration.end();
+}
+
 Status wrong_type(std::string_view key, const char* wanted) {
   return Status(Code::format, text("config.json: ", in_quotes(key), " is no ", wanted));
 }
@@ -87,6 +123,7 @@ std::optional<double> number(const json::Value& value) {
 const json::Value* HfConfig::find(std::string_view key) const {
   read_.emplace(key);
   const json::Value* value = config_.find(key);
+  if (value == nullptr && defaults_ != nullptr) value = defaults_->find(key);
   return value != nullptr && !value->is_null() ? value : nullptr;
 }
 
@@ -165,8 +202,7 @@ Status HfConfig::all_read() const {
     return Status(Code::format, "config.json: where an object of options should be is none");
   for (const json::Member& member : *config_.object()) {
     if (member.value.is_null() || read_.find(member.key) != read_.end()) continue;
-    if (std::find(kWithoutEffect.begin(), kWithoutEffect.end(), member.key) != kWithoutEffect.end())
-      continue;
+    if (is_without_effect(member.key)) continue;
     return Status(Code::unsupported, text("config.json: ", in_quotes(member.key),
                                           " is not known for this architecture"));
   }

@@ -19,8 +19,9 @@ namespace optima::model {
 
 class HfConfig {
  public:
-  // `config` must outlive this.
-  explicit HfConfig(const json::Value& config) : config_(config) {}
+  // `config` must outlive this, and so must `defaults`: what an absent key stands for, null = none.
+  explicit HfConfig(const json::Value& config, const json::Value* defaults = nullptr)
+      : config_(config), defaults_(defaults) {}
 
   // Null when the key is absent or null. The key counts as read.
   const json::Value* find(std::string_view key) const;
@@ -40,6 +41,7 @@ class HfConfig {
 
  private:
   const json::Value& config_;
+  const json::Value* defaults_;
   mutable std::set<std::string, std::less<>> read_;
 };
 

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "model/arch/arch.h"
 #include "model/hf/coded_weights.h"
+#include "model/hf/hf_composite.h"
 #include "model/hf/hf_config.h"
 #include "model/hf/hf_quantisation.h"
 #include "model/hf/hf_tensors.h"
@@ -89,16 +90,39 @@ class FolderReader {
     const HfConfig config(root);
     OPTIMA_ASSIGN(const auto type, config.string("model_type"));
     if (!type) return Status(Code::format, "config.json: 'model_type' is missing");
-    if (options_.content == FileContent::vocabulary) {
-      OPTIMA_TRY(add_general("general.architecture", *type));
-      return add_general("general.name", folder_name());
-    }
-    form_ = find_hf_form(*type);
-    if (form_ == nullptr)
-      return Status(Code::unsupported, text("model_type ", in_quotes(*type),
-                                            " is not known; known are ", hf_model_types()));
-    OPTIMA_TRY(add_general("general.architecture", form_->architecture));
     OPTIMA_TRY(add_general("general.name", folder_name()));
+    if (options_.content == FileContent::vocabulary)
+      return add_general("general.architecture", *type);
+    composite_ = find_hf_composite(*type);
+    return composite_ != nullptr ? read_composite(config) : read_options(config, *type);
+  }
+
+  // A model of texts and more: the options of its text part are an object of their own.
+  Status read_composite(const HfConfig& root) {
+    const json::Value* options = root.find("text_config");
+    if (options == nullptr || options->object() == nullptr)
+      return Status(Code::format, "config.json: 'text_config' is no object of options");
+    OPTIMA_ASSIGN(const auto given, HfConfig(*options).string("model_type"));
+    const std::string type = given.value_or(std::string(composite_->text_type));
+    OPTIMA_ASSIGN(const json::Value defaults, json::parse(hf_text_defaults(type)));
+    const HfConfig config(*options, &defaults);
+    Status status = read_options(config, type);
+    if (!status.ok()) return std::move(status).in("text_config");
+    OPTIMA_ASSIGN(const auto tied, root.boolean("tie_word_embeddings"));
+    if (tied) tied_ = *tied || tied_.value_or(false);
+    if (!quantisation_.coded) {
+      OPTIMA_ASSIGN(quantisation_, read_hf_quantisation(root));
+    }
+    return check_composite_keys(root);
+  }
+
+  Status read_options(const HfConfig& config, const std::string& type) {
+    form_ = find_hf_form(type);
+    if (form_ == nullptr)
+      return Status(Code::unsupported,
+                    text("model_type ", in_quotes(type), " is not known; known are ",
+                         hf_model_types(), ", and the text parts of ", hf_composite_types()));
+    OPTIMA_TRY(add_general("general.architecture", form_->architecture));
     OPTIMA_TRY(check_layers(config));
     MetadataWriter out(parts_, form_->architecture);
     OPTIMA_TRY(form_->translate(config, out));
@@ -213,6 +237,13 @@ class FolderReader {
       if (found_.find(tensor) == found_.end())
         return Status(Code::format, text("tensor ", in_quotes(tensor), " is not in ",
                                          in_quotes(shard), ", where the index puts it"));
+    if (composite_ != nullptr) {
+      size_t left_out = 0;
+      tensors = take_text_part(std::move(tensors), left_out);
+      OPTIMA_TRY(add_general("general.left_out",
+                             text("images and sound are not supported: ", left_out, " tensors of ",
+                                  composite_->model_type, " are left out, texts are answered")));
+    }
     CodedWeights codes(quantisation_, parts_, allocator_);
     OPTIMA_ASSIGN(const std::vector<SafeTensor> weights, codes.decode(tensors, options_));
     HfTensors out(*form_, heads_, parts_, allocator_);
@@ -235,6 +266,7 @@ class FolderReader {
   const OpenOptions& options_;
   ModelFileParts parts_;
   const HfForm* form_ = nullptr;
+  const HfComposite* composite_ = nullptr;
   HfQuantisation quantisation_;
   int64_t heads_ = 0;
   std::optional<bool> tied_;
