@@ -80,13 +80,14 @@ void flush(std::vector<utf8proc_int32_t>& values, NormalizationForm form, std::s
 
 }  // namespace
 
-std::string normalize(std::string_view text, NormalizationForm form) {
+std::string normalize(std::string_view text, NormalizationForm form, NormalizationTables tables) {
   std::string out;
   out.reserve(text.size());
   std::vector<utf8proc_int32_t> stretch;
+  const bool knows_all = tables == NormalizationTables::newest;
   for (size_t at = 0; at < text.size();) {
     const Utf8Step step = utf8_step(text, at);
-    if (step.state == Utf8State::valid && !is_left_alone(step.value)) {
+    if (step.state == Utf8State::valid && (knows_all || !is_left_alone(step.value))) {
       append_decomposed(step.value, form, stretch);
     } else {
       flush(stretch, form, out);

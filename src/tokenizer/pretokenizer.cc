@@ -12,6 +12,7 @@
 
 #include "base/text.h"
 #include "tokenizer/character_classes.h"
+#include "tokenizer/hf/unicode.h"
 
 namespace optima::tokenizer {
 namespace {
@@ -37,6 +38,21 @@ constexpr uint64_t kMatchStepsMin = 10'000'000;
 uint32_t match_limit_for(size_t text_bytes) {
   const uint64_t limit = kMatchStepsMin + kMatchStepsPerByte * text_bytes;
   return static_cast<uint32_t>(std::min<uint64_t>(limit, UINT32_MAX));
+}
+
+// The ends of the runs of punctuation and of what lies between.
+std::vector<size_t> punctuation_runs(std::string_view text) {
+  std::vector<size_t> ends;
+  size_t at = 0;
+  bool before = false;
+  hf::for_each_code_point(text, [&](char32_t value, std::string_view bytes) {
+    const bool here = hf::in_class(hf::CodePointClass::punctuation, value);
+    if (at > 0 && here != before) ends.push_back(at);
+    before = here;
+    at += bytes.size();
+  });
+  ends.push_back(at);
+  return ends;
 }
 
 // What one split() needs beside the compiled patterns.
@@ -98,6 +114,7 @@ Pretokenizer::~Pretokenizer() = default;
 Result<std::unique_ptr<Pretokenizer>> Pretokenizer::create(const PretokenizerFamily& family,
                                                            PatternEngine engine) {
   std::unique_ptr<Pretokenizer> made(new Pretokenizer);
+  made->punctuation_ = family.punctuation;
   for (const std::string_view pattern : family.patterns) {
     if (pattern.empty()) continue;
     OPTIMA_ASSIGN(auto compiled, Pattern::create(pattern, engine));
@@ -117,7 +134,11 @@ Result<std::vector<size_t>> Pretokenizer::split(std::string_view input) const {
     return Status(Code::oom_host, "pre-tokeniser: no memory for PCRE2's match data");
   }
   pcre2_set_match_limit(scratch.context.get(), match_limit_for(subject.size()));
-  ends.push_back(subject.size());
+  if (punctuation_ == Punctuation::apart) {
+    ends = punctuation_runs(input);
+  } else {
+    ends.push_back(subject.size());
+  }
   for (const std::unique_ptr<Pattern>& pattern : patterns_) {
     std::vector<size_t> finer;
     finer.reserve(subject.size() / 4 + 1);

@@ -31,6 +31,7 @@ class Pretokenizer {
   Pretokenizer() = default;
 
   std::vector<std::unique_ptr<Pattern>> patterns_;
+  Punctuation punctuation_ = Punctuation::with_others;
 };
 
 }  // namespace optima::tokenizer

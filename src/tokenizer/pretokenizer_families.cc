@@ -83,8 +83,8 @@ constexpr PretokenizerFamily kGpt2Nfc{.patterns = {kGpt2Words},
 
 constexpr PretokenizerFamily kChatGlm{.patterns = kLlama3.patterns, .whole_word = WholeWord::take};
 
-constexpr PretokenizerFamily kFalcon{.patterns = {R"([\p{P}\$\+<=>\^~\|`]+)", kGpt2Words},
-                                     .digit_bytes = DigitBytes::apart};
+constexpr PretokenizerFamily kFalcon{
+    .patterns = {kGpt2Words}, .digit_bytes = DigitBytes::apart, .punctuation = Punctuation::apart};
 
 constexpr PretokenizerFamily kDeepSeekLlm{.patterns = {kEachLine, kDeepSeekLetters, kDeepSeekSigns,
                                                        R"(\s+$)", kDeepSeekCjk, kEachNumber}};

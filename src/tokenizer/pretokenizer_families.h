@@ -17,6 +17,9 @@ enum class BosDefault : uint8_t { omit, add };  // where the file does not say
 // alphabet, where nine bytes look like numbers wherever they stand.
 enum class DigitBytes : uint8_t { with_others, apart };
 
+// Falcon first sets runs of punctuation apart, by a table that is older than that of the patterns.
+enum class Punctuation : uint8_t { with_others, apart };
+
 struct PretokenizerFamily {
   // Applied in order, each to the pieces that the former ones left; empty = none. A match is a
   // piece, and so is what lies between two matches.
@@ -25,6 +28,7 @@ struct PretokenizerFamily {
   WholeWord whole_word = WholeWord::merge;
   BosDefault bos_default = BosDefault::omit;
   DigitBytes digit_bytes = DigitBytes::with_others;
+  Punctuation punctuation = Punctuation::with_others;
 };
 
 // Null for a name that is not known. The empty name is "default".

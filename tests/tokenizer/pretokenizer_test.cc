@@ -66,6 +66,26 @@ TEST(Pretokenizer, NamesAreListed) {
   EXPECT_EQ(find_pretokenizer_family(""), find_pretokenizer_family("default"));
 }
 
+std::vector<size_t> ends_of(std::string_view family, std::string_view text) {
+  auto made = Pretokenizer::create(*find_pretokenizer_family(family), PatternEngine::compiled);
+  EXPECT_TRUE(made);
+  auto ends = (*made)->split(text);
+  EXPECT_TRUE(ends);
+  return ends.take();
+}
+
+// Tables of several ages meet in the tokenizers library (0.23.3, which the ends are from).
+TEST(Pretokenizer, StepsHaveTablesOfTheirOwn) {
+  using Ends = std::vector<size_t>;
+  // Punctuation of Unicode 14 is none to Falcon's step, punctuation of Unicode 7 is.
+  EXPECT_EQ(ends_of("falcon", "\n\n\u2E55"), (Ends{1, 2, 5}));
+  EXPECT_EQ(ends_of("falcon", "\n\n\u2E42"), (Ends{2, 5}));
+  // A number of Unicode 17 is one to the step Digits, and none to a pattern.
+  EXPECT_EQ(ends_of("smollm", "a\U00011DE0\U00011DE0"), (Ends{1, 5, 9}));
+  EXPECT_EQ(ends_of("llama-bpe", "1\U00011DE0"), (Ends{1, 5}));
+  EXPECT_EQ(ends_of("llama-bpe", "1\U00011F50"), (Ends{5}));
+}
+
 TEST(PatternSubject, KeepsTheLength) {
   EXPECT_FALSE(pattern_subject("plain \u00E9 \u4F60 \U0001F600"));
   EXPECT_EQ(pattern_subject("a\xFF\xE2\x82"), "a\x01\x01\x01");

@@ -57,14 +57,17 @@ class Sequence final : public Normalizer {
 
 class Form final : public Normalizer {
  public:
-  explicit Form(NormalizationForm form) : form_(form) {}
+  explicit Form(NormalizationForm form,
+                NormalizationTables tables = NormalizationTables::tokenizers)
+      : form_(form), tables_(tables) {}
   Status apply(NormalizedText& text) const override {
-    if (!is_ascii(text.bytes)) text.bytes = normalize(text.bytes, form_);
+    if (!is_ascii(text.bytes)) text.bytes = normalize(text.bytes, form_, tables_);
     return {};
   }
 
  private:
   NormalizationForm form_;
+  NormalizationTables tables_;
 };
 
 template <NormalizationForm form>
@@ -295,7 +298,7 @@ Made create_byte_level(const Component&) {
 }  // namespace
 
 std::unique_ptr<Normalizer> create_nfc() {
-  return std::make_unique<Form>(NormalizationForm::nfc);
+  return std::make_unique<Form>(NormalizationForm::nfc, NormalizationTables::newest);
 }
 
 Made Normalizer::create(const Component& component, int nesting) {

@@ -24,6 +24,7 @@ class Normalizer {
   static Result<std::unique_ptr<Normalizer>> create(const Component& component, int nesting = 0);
 };
 
+// NFC by the newest tables: the packages that read tiktoken's files have Python's.
 std::unique_ptr<Normalizer> create_nfc();
 
 // SentencePiece's rules as a file has them (base64), in precompiled.cc.
