@@ -77,6 +77,7 @@ Status SentencePieceBase::read_pieces(const VocabularySpec& spec) {
   scores_.assign(spec.scores.begin(), spec.scores.end());
   is_piece_.assign(scores_.size(), 0);
   byte_ids_.fill(-1);
+  user_defined_ = spec.user_defined;
   for (int32_t id = 0; id < size(); ++id) OPTIMA_TRY(read_piece(id));
   space_prefix_ = spec.add_space_prefix == 0 ? SpacePrefix::none : SpacePrefix::add;
   space_runs_ = spec.remove_extra_whitespaces ? SpaceRuns::collapse : SpaceRuns::keep;
@@ -106,6 +107,11 @@ Status SentencePieceBase::read_piece(int32_t id) {
       break;
     }
     case TokenKind::user_defined:
+      if (user_defined_ == UserDefined::inside) {
+        symbols_.add(vocabulary_.text(id), id, TokenKind::user_defined);
+        is_piece_[index] = 1;
+        break;
+      }
       if (const size_t spaces = spaces_in(vocabulary_.text(id)); spaces >= 2) {
         vocabulary_.add_alias(repeat_space_mark(spaces), id);
         scores_[index] = kSpaceRunScore - id;
@@ -121,10 +127,13 @@ Status SentencePieceBase::read_piece(int32_t id) {
   return Status();
 }
 
-// Leading spaces go before anything is added, so that a text of spaces alone is empty.
+// Leading spaces go before anything is added, so that a text of spaces alone is empty. The rules
+// leave user-defined tokens as they are.
 std::string SentencePieceBase::normalize(std::string_view input) const {
   const bool collapse = space_runs_ == SpaceRuns::collapse;
   const auto step = [&](std::string_view rest) {
+    const SpecialMatcher::Match symbol = symbols_.at(rest, 0, SpecialText::literal);
+    if (symbol.bytes > 0) return Charsmap::Rule{symbol.bytes, rest.substr(0, symbol.bytes)};
     if (charsmap_) {
       if (const std::optional<Charsmap::Rule> rule = charsmap_->longest(rest)) return *rule;
     }
@@ -192,17 +201,27 @@ void SentencePieceBase::append_text(int32_t id, std::string& out) const {
 }
 
 // encode() put one space before each text that begins or follows a special token; it goes again.
+// Where runs of spaces collapse, each token that has only spaces before it loses one.
 Result<std::string> SentencePieceBase::decode(std::span<const int32_t> ids,
                                               SpecialText special_text) const {
   std::string out;
-  bool prefixed = space_prefix_ == SpacePrefix::add;
+  const bool collapse = space_runs_ == SpaceRuns::collapse;
+  const bool loses_space = space_prefix_ == SpacePrefix::add || collapse;
+  bool at_begin = loses_space;
+  size_t text_begin = 0;
   for (const int32_t id : ids) {
     const size_t begin = out.size();
     OPTIMA_TRY(append_piece(id, special_text, out));
     const bool is_text = kind(id) == TokenKind::normal || kind(id) == TokenKind::unused ||
                          kind(id) == TokenKind::byte || is_piece_[static_cast<size_t>(id)] != 0;
-    if (is_text && prefixed && out.size() > begin && out[begin] == ' ') out.erase(begin, 1);
-    prefixed = !is_text && space_prefix_ == SpacePrefix::add;
+    if (!is_text) {
+      at_begin = loses_space;
+      text_begin = out.size();
+      continue;
+    }
+    const bool space = kind(id) != TokenKind::byte && out.size() > begin && out[begin] == ' ';
+    if (at_begin && space) out.erase(begin, 1);
+    at_begin = at_begin && collapse && out.size() == text_begin;
   }
   return out;
 }

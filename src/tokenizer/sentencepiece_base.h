@@ -26,12 +26,14 @@ class SentencePieceBase : public TokenizerBase {
   std::string normalize(std::string_view text) const;
   bool has_piece(int32_t id) const { return is_piece_[static_cast<size_t>(id)] != 0; }
   void append_text(int32_t id, std::string& out) const override;
+  void append_symbol(int32_t id, std::string& out) const override { append_text(id, out); }
   // `first`: where the ids of this text begin.
   void append_bytes_or_unknown(std::string_view symbol, size_t first,
                                std::vector<int32_t>& ids) const;
 
   std::vector<double> scores_;     // the higher, the better
   std::vector<uint8_t> is_piece_;  // by id: whether texts are made of it
+  SpecialMatcher symbols_;         // user-defined tokens inside of texts
 
  private:
   enum class SpacePrefix : uint8_t { none, add };
@@ -40,6 +42,7 @@ class SentencePieceBase : public TokenizerBase {
 
   SpacePrefix space_prefix_ = SpacePrefix::none;
   SpaceRuns space_runs_ = SpaceRuns::keep;
+  UserDefined user_defined_ = UserDefined::cut;
   std::optional<Charsmap> charsmap_;
   std::array<int32_t, 256> byte_ids_{};  // -1 = the vocabulary lacks this byte
 };

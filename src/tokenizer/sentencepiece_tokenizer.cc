@@ -1,7 +1,8 @@
 // Spaces become U+2581, then neighbouring symbols merge, best score first, until no pair makes a
 // piece; what is no piece in the end falls back to byte tokens or to the unknown token.
 //
-// User-defined tokens that are runs of spaces are not looked for in the text like the others; they
+// User-defined tokens inside of a text merge with nothing. Those that cut a text (GGUF's) and are
+// runs of spaces are not looked for in the text like the others; they
 // are pieces that merge before all scored ones, shortest first, as in the tokenizers library. A run
 // longer than the longest such token splits differently that way than by longest match (35 spaces
 // are 16 and 19 in Gemma's vocabulary).
@@ -138,7 +139,13 @@ Result<std::unique_ptr<Tokenizer>> SentencePieceTokenizer::create(const Vocabula
 Status SentencePieceTokenizer::encode_text(std::string_view input,
                                            std::vector<int32_t>& ids) const {
   const std::string normalized = normalize(input);
-  Merger(*this, normalized).run(ids);
+  const std::string_view rest = normalized;
+  for (size_t at = 0; at < rest.size();) {
+    const SpecialMatcher::Match symbol = symbols_.next(rest, at, SpecialText::literal);
+    Merger(*this, rest.substr(at, symbol.begin - at)).run(ids);
+    if (symbol.bytes > 0) ids.push_back(symbol.id);
+    at = symbol.begin + symbol.bytes;
+  }
   return Status();
 }
 

@@ -28,18 +28,24 @@ void SpecialMatcher::add(std::string_view text, int32_t id, TokenKind kind) {
 SpecialMatcher::Match SpecialMatcher::next(std::string_view text, size_t from,
                                            SpecialText special_text) const {
   for (size_t begin = from; begin < text.size(); ++begin) {
-    int32_t node = root_[static_cast<uint8_t>(text[begin])];
-    Match match{begin, 0, kNone};
-    for (size_t at = begin; node != kNone;) {
-      const Node& here = nodes_[static_cast<size_t>(node)];
-      const int32_t id = special_text == SpecialText::parse ? here.id_parse : here.id_literal;
-      if (id != kNone) match = {begin, at + 1 - begin, id};
-      if (++at == text.size()) break;
-      node = child_of(node, static_cast<uint8_t>(text[at]));
-    }
+    const Match match = at(text, begin, special_text);
     if (match.bytes > 0) return match;
   }
   return {text.size(), 0, kNone};
+}
+
+SpecialMatcher::Match SpecialMatcher::at(std::string_view text, size_t begin,
+                                         SpecialText special_text) const {
+  Match match{begin, 0, kNone};
+  int32_t node = root_[static_cast<uint8_t>(text[begin])];
+  for (size_t at = begin; node != kNone;) {
+    const Node& here = nodes_[static_cast<size_t>(node)];
+    const int32_t id = special_text == SpecialText::parse ? here.id_parse : here.id_literal;
+    if (id != kNone) match = {begin, at + 1 - begin, id};
+    if (++at == text.size()) break;
+    node = child_of(node, static_cast<uint8_t>(text[at]));
+  }
+  return match;
 }
 
 int32_t SpecialMatcher::child_of(int32_t node, uint8_t byte) const {

@@ -26,6 +26,8 @@ class SpecialMatcher {
     int32_t id;
   };
   Match next(std::string_view text, size_t from, SpecialText special_text) const;
+  // The match that begins at `begin`, of 0 bytes when none does.
+  Match at(std::string_view text, size_t begin, SpecialText special_text) const;
 
  private:
   static constexpr int32_t kNone = -1;

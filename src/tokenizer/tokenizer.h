@@ -21,6 +21,10 @@ enum class TokenKind : uint8_t {  // GGUF's tokenizer.ggml.token_type
   byte = 6,
 };
 
+// User-defined tokens in a text cut it into texts (added tokens, which GGUF files write so), or are
+// pieces inside of it (SentencePiece's own).
+enum class UserDefined : uint8_t { cut, inside };
+
 // What a model file says about its vocabulary, as plain data. Views must outlive create() only:
 // the tokenizer copies what it keeps.
 struct VocabularySpec {
@@ -37,7 +41,8 @@ struct VocabularySpec {
   // where the pre-tokeniser's family adds it).
   int add_bos = -1, add_eos = -1, add_space_prefix = -1;
   bool remove_extra_whitespaces = false;
-  std::string_view charsmap = {};  // tokenizer.ggml.precompiled_charsmap; empty = none
+  std::string_view charsmap = {};               // tokenizer.ggml.precompiled_charsmap; empty = none
+  UserDefined user_defined = UserDefined::cut;  // "llama" and "t5"
   // tokenizer.ggml.normalizer.lowercase and .strip_accents ("bert"); -1 = the file does not say.
   int lowercase = -1, strip_accents = -1;
 };

@@ -48,7 +48,7 @@ Status TokenizerBase::append_piece(int32_t id, SpecialText special_text, std::st
       if (special_text == SpecialText::parse) out.append(vocabulary_.text(id));
       break;
     case TokenKind::user_defined:
-      out.append(vocabulary_.text(id));
+      append_symbol(id, out);
       break;
     case TokenKind::normal:
     case TokenKind::unused:

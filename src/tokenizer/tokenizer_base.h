@@ -34,6 +34,10 @@ class TokenizerBase : public Tokenizer {
   virtual Status encode_text(std::string_view text, std::vector<int32_t>& ids) const = 0;
   // Appends the bytes of a normal, unused or byte token.
   virtual void append_text(int32_t id, std::string& out) const = 0;
+  // Appends the bytes of a user-defined token.
+  virtual void append_symbol(int32_t id, std::string& out) const {
+    out.append(vocabulary_.text(id));
+  }
 
   Status check_id(int32_t id) const;
 

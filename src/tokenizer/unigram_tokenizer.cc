@@ -11,6 +11,7 @@ namespace optima::tokenizer {
 namespace {
 
 constexpr float kUnknownPenalty = 10;    // below the worst score
+constexpr float kByteBonus = 0.1F;       // of a user-defined token, for each byte but one
 constexpr size_t kTokenBytesMax = 4096;  // bounds the work at one position
 
 }  // namespace
@@ -21,13 +22,11 @@ Result<std::unique_ptr<Tokenizer>> UnigramTokenizer::create(const VocabularySpec
   OPTIMA_TRY(made->read_spec(spec, BosDefault::omit));
   OPTIMA_TRY(made->read_pieces(spec));
   float score_min = std::numeric_limits<float>::max();
-  made->score_max_ = std::numeric_limits<float>::lowest();
   std::vector<std::string_view> pieces(spec.tokens.size());
   for (int32_t id = 0; id < made->size(); ++id) {
     const auto index = static_cast<size_t>(id);
     if (made->kind(id) == TokenKind::normal) {
       score_min = std::min(score_min, static_cast<float>(made->scores_[index]));
-      made->score_max_ = std::max(made->score_max_, static_cast<float>(made->scores_[index]));
     }
     if (!made->has_piece(id) || made->kind(id) == TokenKind::unused) continue;
     pieces[index] = spec.tokens[index];
@@ -42,9 +41,9 @@ Result<std::unique_ptr<Tokenizer>> UnigramTokenizer::create(const VocabularySpec
 }
 
 float UnigramTokenizer::score_with(float score, int32_t id, size_t bytes) const {
-  if (kind(id) == TokenKind::user_defined) {
-    return static_cast<float>(bytes) * score_max_ - 0.1F + score;
-  }
+  if (id < 0) return unknown_score_ + score;
+  if (kind(id) == TokenKind::user_defined)
+    return static_cast<float>(bytes - 1) * kByteBonus + score;
   return static_cast<float>(scores_[static_cast<size_t>(id)]) + score;
 }
 
@@ -53,7 +52,7 @@ Status UnigramTokenizer::encode_text(std::string_view input, std::vector<int32_t
   const std::string_view rest = normalized;
   std::vector<ViterbiNode<float>> nodes;
   find_best_path(rest, trie_, nodes, [this](float score, int32_t id, size_t bytes) {
-    return id < 0 ? unknown_score_ + score : score_with(score, id, bytes);
+    return score_with(score, id, bytes);
   });
   std::vector<size_t> ends;  // from the last piece to the first
   for (size_t end = rest.size(); end > 0; end = static_cast<size_t>(nodes[end].begin)) {

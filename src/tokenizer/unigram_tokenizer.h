@@ -20,7 +20,6 @@ class UnigramTokenizer final : public SentencePieceBase {
   float score_with(float score, int32_t id, size_t bytes) const;
 
   hf::TokenTrie trie_;
-  float score_max_ = 0;  // of the normal pieces
   float unknown_score_ = 0;
 };
 

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Adds to tests/goldens/tokenizer/ the vocabularies whose GGUF names stand for pipelines of
 tokenizer.json: the pre-tokenisers falcon, mpt, olmo, chatglm-bpe, deepseek-llm, deepseek-coder and
-deepseek-v3, and the tokenizer models bert, gemma4 and t5 (Unigram).
+deepseek-v3, and the tokenizer models bert, gemma4 and t5 (Unigram);
+and SentencePiece models with symbols of their own.
 
-Expected ids come from tokenizers 0.23.3, those of t5 from sentencepiece 0.2.3, over the strings
-that make_tokenizer.py wrote.
+Expected ids come from tokenizers 0.23.3, those of t5 and SentencePiece models from sentencepiece
+0.2.3, over the strings that make_tokenizer.py wrote.
 """
 
 import io
@@ -155,28 +156,40 @@ def gemma4(strings):
     return {**vocabulary, "model": "gemma4", "pre": "gemma4", "merges": merges}, reference
 
 
-# T5's own manner (NFKC rules, spaces collapsed, no byte tokens), and the opposite of each; there
-# symbols that are always whole too, which in T5's manner cut the text into texts of their own.
-UNIGRAM = {
-    "t5": {},
+SYMBOLS = ["<extra_id_0>", "<extra_id_1>", "</b>", "<b>", "<b><i>"]
+# SentencePiece models: Unigram in T5's own manner (NFKC rules, spaces collapsed, no byte tokens) and
+# in the opposite of each; both kinds with symbols inside of texts, which tokenizer.model files have
+# and GGUF files do not: there symbols cut a text, and after each comes a text of its own.
+SENTENCEPIECE = {
+    "t5": {"model_type": "unigram"},
     "t5-bytes": {
+        "model_type": "unigram",
         "byte_fallback": True,
         "normalization_rule_name": "identity",
         "remove_extra_whitespaces": False,
         "add_dummy_prefix": False,
-        "user_defined_symbols": ["<extra_id_0>", "<extra_id_1>", "</b>", "<b>", "<b><i>"],
+        "user_defined_symbols": SYMBOLS,
+    },
+    "unigram-symbols": {
+        "model_type": "unigram",
+        "user_defined_symbols": SYMBOLS + ["the", "\uff0c", "\u2581\u2581\u2581", "(a"],
+    },
+    "bpe-symbols": {
+        "model_type": "bpe",
+        "byte_fallback": True,
+        "user_defined_symbols": SYMBOLS + ["the", "\uff0c", "\u2581\u2581\u2581", "(a"],
     },
 }
 
 
-def unigram(name):
+def trained(name):
     """The vocabulary as a file has it, and the model of sentencepiece."""
-    lines = [t.replace("\n", " ").replace("\0", "") for t in make_tokenizer.training_lines(tools.HAND_MADE)]
+    lines = make_tokenizer.training_lines(tools.HAND_MADE)
+    lines = [t.replace("\n", " ").replace("\0", "") for t in lines]
     model = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(t for t in lines if len(t) < 400),
         model_writer=model,
-        model_type="unigram",
         vocab_size=1000,
         character_coverage=0.98,
         pad_id=0,
@@ -185,14 +198,15 @@ def unigram(name):
         bos_id=-1,
         num_threads=1,
         minloglevel=2,
-        **UNIGRAM[name],
+        **SENTENCEPIECE[name],
     )
     data = model.getvalue()
     vocabulary = make_tokenizer.sentencepiece_vocabulary(data)
     rules = sentencepiece_model_pb2.ModelProto.FromString(data).normalizer_spec
     return {
         **vocabulary,
-        "model": "t5",
+        "model": "llama" if name.startswith("bpe") else "t5",
+        "user_defined_inside": name.endswith("-symbols"),
         "pad": 0,
         "add_eos": 1,
         "add_space_prefix": int(rules.add_dummy_prefix),
@@ -214,8 +228,8 @@ def main():
             for lists in answers.values():
                 lists[:] = [None if "\u2581" in t else ids for t, ids in zip(strings, lists)]
         make_tokenizer.write(name, vocabulary, strings, answers)
-    for name in UNIGRAM:
-        vocabulary, data = unigram(name)
+    for name in SENTENCEPIECE:
+        vocabulary, data = trained(name)
         processor = sentencepiece.SentencePieceProcessor(model_proto=data)
         plain, end = processor.encode(strings), vocabulary["eos"]
         ended = [None if i % 16 else ids + [end] for i, ids in enumerate(plain)]

@@ -30,14 +30,14 @@ def string(text):
 
 def vocabulary_bytes(v):
     """v: dict with model, pre, tokens and optionally kinds, scores, merges (pairs of texts), the
-    special ids and rules, charsmap (SentencePiece's normalisation rules)."""
+    special ids and rules, charsmap (SentencePiece's normalisation rules), user_defined_inside."""
     names = ["bos", "eos", "eot", "unknown", "pad", "add_bos", "add_eos", "add_space_prefix"]
-    version = 2 if v.get("charsmap") else 1
+    version = 2 if v.get("charsmap") or v.get("user_defined_inside") else 1
     out = [string(f"optima vocabulary {version}"), string(v["model"]), string(v.get("pre", ""))]
     out += [signed(v.get(name, -1)) for name in names]
     out.append(number(int(v.get("remove_extra_whitespaces", False))))
     if version == 2:
-        out.append(string(v["charsmap"]))
+        out += [string(v.get("charsmap", b"")), number(int(v.get("user_defined_inside", False)))]
     out.append(number(len(v["tokens"])))
     out += [string(token) for token in v["tokens"]]
     kinds, scores = v.get("kinds"), v.get("scores")

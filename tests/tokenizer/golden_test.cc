@@ -58,7 +58,8 @@ INSTANTIATE_TEST_SUITE_P(Vocabularies, Golden,
                                          "sentencepiece-collapse", "sentencepiece-unknown",
                                          "gemma-like", "smollm2", "falcon", "mpt", "olmo",
                                          "chatglm-bpe", "deepseek-llm", "deepseek-coder",
-                                         "deepseek-v3", "bert-bge", "gemma4", "t5", "t5-bytes"),
+                                         "deepseek-v3", "bert-bge", "gemma4", "t5", "t5-bytes",
+                                         "unigram-symbols", "bpe-symbols"),
                          test_name);
 
 }  // namespace

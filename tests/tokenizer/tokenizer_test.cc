@@ -333,5 +333,22 @@ TEST(ByteLevel, NormalizingLongTextsEndsInTime) {
   EXPECT_EQ(*tokenizer->decode(encode(*tokenizer, mixed), SpecialText::parse), "\u00E9\xFF\u00E9");
 }
 
+// As sentencepiece 0.2.3 decodes under remove_extra_whitespaces, with and without a space prefix.
+TEST(Decode, LeadingTokensLoseASpaceWhereSpacesCollapse) {
+  Draft draft = sentencepiece();
+  const Ids ids = {4, 8, 4, 8};
+  for (const int prefix : {0, 1}) {
+    draft.spec.add_space_prefix = prefix;
+    draft.spec.remove_extra_whitespaces = true;
+    auto tokenizer = draft.create();
+    ASSERT_TRUE(tokenizer);
+    EXPECT_EQ((*tokenizer)->decode(ids, SpecialText::literal).take(), "ab  ab");
+  }
+  draft.spec.remove_extra_whitespaces = false;
+  auto tokenizer = draft.create();
+  ASSERT_TRUE(tokenizer);
+  EXPECT_EQ((*tokenizer)->decode(ids, SpecialText::literal).take(), " ab  ab");
+}
+
 }  // namespace
 }  // namespace optima::tokenizer

@@ -40,13 +40,16 @@ std::string_view FileReader::string() {
 
 bool VocabularyFile::read(FileReader& reader) {
   const std::string_view version = reader.string();
-  const bool has_charsmap = version == "optima vocabulary 2";
-  if (version != "optima vocabulary 1" && !has_charsmap) return false;
+  const bool second = version == "optima vocabulary 2";
+  if (version != "optima vocabulary 1" && !second) return false;
   model_ = reader.string();
   pre_ = reader.string();
   for (int i = 0; i < 8; ++i) settings_.push_back(reader.signed_number());
   remove_extra_whitespaces_ = reader.number() != 0;
-  if (has_charsmap) charsmap_ = reader.string();
+  if (second) {
+    charsmap_ = reader.string();
+    user_defined_ = reader.number() != 0 ? UserDefined::inside : UserDefined::cut;
+  }
   const uint64_t tokens = reader.number();
   for (uint64_t i = 0; i < tokens && reader.ok(); ++i) tokens_.emplace_back(reader.string());
   if (reader.number() != 0) {
@@ -83,7 +86,8 @@ VocabularySpec VocabularyFile::spec() const {
           .add_eos = setting(6),
           .add_space_prefix = setting(7),
           .remove_extra_whitespaces = remove_extra_whitespaces_,
-          .charsmap = charsmap_};
+          .charsmap = charsmap_,
+          .user_defined = user_defined_};
 }
 
 std::vector<GoldenCase> read_cases(FileReader& reader) {

@@ -40,6 +40,7 @@ class VocabularyFile {
   std::string model_, pre_, charsmap_;
   std::vector<int64_t> settings_;  // bos eos eot unknown pad add_bos add_eos add_space_prefix
   bool remove_extra_whitespaces_ = false;
+  UserDefined user_defined_ = UserDefined::cut;
   std::vector<std::string> tokens_;
   std::vector<std::string> merges_;
   std::vector<std::string_view> token_views_, merge_views_;

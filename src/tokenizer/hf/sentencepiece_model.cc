@@ -128,6 +128,7 @@ Result<std::unique_ptr<Tokenizer>> load_sentencepiece_model(std::string_view byt
   spec.add_space_prefix = model.add_dummy_prefix ? 1 : 0;
   spec.remove_extra_whitespaces = model.remove_extra_whitespaces;
   spec.charsmap = model.charsmap;
+  spec.user_defined = UserDefined::inside;
   return Tokenizer::create(spec);
 }
 
