@@ -50,6 +50,9 @@ class Tiktoken:
             composed = unicodedata.normalize("NFC", text)
             if flags & PARSE and "\u0338" in text:  # it may go with the '>' of a special token
                 return None
+            # Normalisation is Python's; characters that are newer than it stay as they are.
+            if any(unicodedata.category(c) == "Cn" for c in text):
+                return None
             text = composed
         bos = self.bos if flags & ADD else []
         if flags & PARSE:

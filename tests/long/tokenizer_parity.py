@@ -4,7 +4,7 @@ vocabulary of tokenizer_subjects.py: ids with special tokens parsed, literal, an
 three for each string, in turn), and on a part of the strings the decoded text.
 
   tokenizer_parity.py --helper build/release/bin/tokenize_stdin [--count 1000000] [--seed 1]
-      [--only PREFIX ...] [--gguf MODEL.gguf ...] [--corpus FOLDER] [--show 5]
+      [--only PREFIX ...] [--skip NAME ...] [--gguf MODEL.gguf ...] [--corpus FOLDER] [--show 5]
 
 The strings are those of tokenizer_strings.py; --corpus keeps them for the next run. A string that
 differs is printed in its shortest form that still does. For every vocabulary: differences, MB/s of
@@ -258,6 +258,7 @@ def main():
     parser.add_argument("--count", type=int, default=1000000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", action="append", default=[])
+    parser.add_argument("--skip", action="append", default=[])
     parser.add_argument("--gguf", action="append", type=pathlib.Path, default=[])
     parser.add_argument("--corpus")
     parser.add_argument("--show", type=int, default=5)
@@ -267,6 +268,8 @@ def main():
         corpus = Corpus(args.corpus or folder, args.count, args.seed)
         for subject in subjects.everything(args.gguf):
             if args.only and not subject.name.startswith(tuple(args.only)):
+                continue
+            if subject.name in args.skip:
                 continue
             total += compare(subject, corpus, args)
             gc.collect()

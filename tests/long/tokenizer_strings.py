@@ -22,7 +22,8 @@ SPECIALS = """<|im_start|> <|im_end|> <|endoftext|> <|begin_of_text|> <|end_of_t
 <|header_start|> <|header_end|> <|startoftext|> <|vision_start|> <|image_pad|> <think> </think>
 <tool_call> </tool_call> <|l|> <|r|> <|im <b> <b><i> </b> [MASK] [CLS] [SEP] [UNK] [PAD] <s> </s>
 <unk> <pad> <bos> <eos> <mask> <start_of_turn> <end_of_turn> <unused7> [INST] [/INST] [IMG]
-[TOOL_CALLS] [AVAILABLE_TOOLS] [SYSTEM_PROMPT] <SPECIAL_20> <extra_id_0> <table> <h1> <0x0A> <0x41>
+[TOOL_CALLS] [AVAILABLE_TOOLS] [SYSTEM_PROMPT] [REFERENCE_DOC_1] [REFERENCE_DOC_19] <SPECIAL_20>
+<extra_id_0> <table> <h1> <0x0A> <0x41>
 \u00c9t\u00e9 \u0120a \u2581the \u2581 ##ing""".split() + ["  \t", "the", "\u2581\u2581", "\n\n"]
 PIECES = [" ", " ", "  ", "   ", "\n", "\n\n", "\r\n", "\t", "'s", "'t", "'re", "'LL", "'\u017f", "'VE",
           "\u2019s", "K\u212a", "1", "42", "2024", "3.14", "\u0301", "\u200d", "\u00a0", "\u3000",

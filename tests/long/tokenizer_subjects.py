@@ -89,8 +89,8 @@ def gguf_names():
             model = make_tokenizer.collapsing(model)
         return tools.vocabulary_bytes(vocabulary), oracles.SentencePiece(model)
 
-    def unigram(name):
-        vocabulary, model = make_tokenizer_gguf.unigram(name)
+    def trained(name):
+        vocabulary, model = make_tokenizer_gguf.trained(name)
         return tools.vocabulary_bytes(vocabulary), oracles.SentencePiece(model)
 
     names = {name: name for name in make_tokenizer.FAMILIES}
@@ -107,8 +107,8 @@ def gguf_names():
     yield Subject("gguf/bert-bge", "vocabulary", bert)
     yield Subject("gguf/gemma4", "vocabulary", lambda: made(*make_tokenizer_gguf.gemma4(strings())))
     yield Subject("gguf/gemma-like", "vocabulary", lambda: made(*make_tokenizer.gemma_like()))
-    for name in make_tokenizer_gguf.UNIGRAM:
-        yield Subject("gguf/" + name, "vocabulary", lambda n=name: unigram(n))
+    for name in make_tokenizer_gguf.SENTENCEPIECE:
+        yield Subject("gguf/" + name, "vocabulary", lambda n=name: trained(n))
     for name, collapse, options in (
         ("llama", False, {"byte_fallback": True}),
         ("llama-collapse", True, {"byte_fallback": True}),
