@@ -2,9 +2,12 @@
 // tokenizer knows nothing of files.
 #include "engine/vocabulary.h"
 
+#include <charconv>
+
 #include "base/json.h"
 #include "base/text.h"
 #include "tokenizer/hf/sentencepiece_model.h"
+#include "tokenizer/hf/tiktoken.h"
 #include "tokenizer/hf/tokenizer_json.h"
 
 namespace optima::engine {
@@ -63,35 +66,92 @@ void append_ids(const json::Value& config, std::vector<int32_t>& ids) {
     for (const json::Value& item : *value->array()) append(item);
 }
 
-// Folders from before tokenizer.json, and some of today's.
-Result<std::unique_ptr<tokenizer::Tokenizer>> load_sentencepiece(const model::ModelFile& file,
-                                                                 const json::Value& config) {
+// What stands beside a folder's vocabulary; the texts are in the documents that it holds.
+struct FolderSettings {
+  json::Value config;  // tokenizer_config.json
+  std::vector<int32_t> end_ids;
+
+  tokenizer::HfTokenizerConfig view() const {
+    tokenizer::HfTokenizerConfig out;
+    out.bos_token = token_text(config, "bos_token");
+    out.eos_token = token_text(config, "eos_token");
+    out.end_ids = end_ids;
+    out.add_bos = flag(config, "add_bos_token");
+    out.add_eos = flag(config, "add_eos_token");
+    return out;
+  }
+};
+
+// Rank files say nothing of the pattern that cuts texts: it is that of the model's family.
+Result<std::string_view> rank_family(const json::Value& model_config) {
+  struct Row {
+    std::string_view model_type, family;
+  };
+  constexpr Row kRows[] = {
+      {"llama", "llama3"}, {"qwen2", "qwen"}, {"qwen3", "qwen"}, {"qwen3_moe", "qwen"}};
+  const json::Value* type = model_config.find("model_type");
+  const std::string name = type != nullptr && type->string() != nullptr ? *type->string() : "";
+  for (const Row& row : kRows)
+    if (row.model_type == name) return row.family;
+  return Status(Code::unsupported,
+                text("a tokenizer.model of ranks is known for llama, qwen2, qwen3 and qwen3_moe, "
+                     "not for model_type '",
+                     name, "'"));
+}
+
+// "added_tokens_decoder" of tokenizer_config.json: {"128000": {"content": "<|begin_of_text|>"}}.
+Result<std::vector<tokenizer::TiktokenSpecial>> listed_specials(const json::Value& config) {
+  std::vector<tokenizer::TiktokenSpecial> out;
+  const json::Value* list = config.find("added_tokens_decoder");
+  if (list == nullptr || list->object() == nullptr) return out;
+  for (const json::Member& member : *list->object()) {
+    const json::Value* content = member.value.find("content");
+    int32_t id = -1;
+    const char* const end = member.key.data() + member.key.size();
+    const auto [stop, failure] = std::from_chars(member.key.data(), end, id);
+    if (failure != std::errc() || stop != end || id < 0 || content == nullptr ||
+        content->string() == nullptr)
+      return Status(Code::format, text("tokenizer_config.json: added_tokens_decoder: '", member.key,
+                                       "' is no id with a content"));
+    out.push_back({*content->string(), id});
+  }
+  return out;
+}
+
+// Folders without tokenizer.json: a Tekken file, ranks, or a SentencePiece model.
+Result<std::unique_ptr<tokenizer::Tokenizer>> load_older_form(const model::ModelFile& file,
+                                                              const FolderSettings& settings,
+                                                              const json::Value& model_config) {
+  if (const auto tekken = file.document("tekken.json"))
+    return tokenizer::load_tekken(*tekken, settings.view());
   const std::optional<std::string_view> model = file.document("tokenizer.model");
   if (!model)
-    return Status(Code::unsupported, "the folder holds neither tokenizer.json nor tokenizer.model");
+    return Status(Code::unsupported,
+                  "the folder holds neither tokenizer.json nor tekken.json nor tokenizer.model");
+  if (tokenizer::is_rank_file(*model)) {
+    OPTIMA_ASSIGN(const std::string_view family, rank_family(model_config));
+    OPTIMA_ASSIGN(const auto specials, listed_specials(settings.config));
+    return tokenizer::load_tiktoken(*model, family, specials, settings.view());
+  }
   Result<std::unique_ptr<tokenizer::Tokenizer>> tokenizer = tokenizer::load_sentencepiece_model(
-      *model, {flag(config, "add_bos_token"), flag(config, "add_eos_token")});
+      *model, {flag(settings.config, "add_bos_token"), flag(settings.config, "add_eos_token")});
   if (!tokenizer.ok()) return tokenizer.take_status().in("tokenizer.model");
   return tokenizer;
 }
 
 Result<std::unique_ptr<tokenizer::Tokenizer>> load_hf_tokenizer(const model::ModelFile& file) {
-  OPTIMA_ASSIGN(const json::Value config, parse_document(file, "tokenizer_config.json"));
-  const std::optional<std::string_view> definition = file.document("tokenizer.json");
-  if (!definition) return load_sentencepiece(file, config);
+  FolderSettings settings;
+  OPTIMA_ASSIGN(settings.config, parse_document(file, "tokenizer_config.json"));
   OPTIMA_ASSIGN(const json::Value generation, parse_document(file, "generation_config.json"));
   OPTIMA_ASSIGN(const json::Value model_config, parse_document(file, "config.json"));
-  std::vector<int32_t> end_ids;
-  append_ids(generation, end_ids);
-  append_ids(model_config, end_ids);
-  tokenizer::HfTokenizerConfig out;
-  out.bos_token = token_text(config, "bos_token");
-  out.eos_token = token_text(config, "eos_token");
-  out.end_ids = end_ids;
-  out.add_bos = flag(config, "add_bos_token");
-  out.add_eos = flag(config, "add_eos_token");
+  append_ids(generation, settings.end_ids);
+  append_ids(model_config, settings.end_ids);
+  if (const json::Value* text_part = model_config.find("text_config"))
+    append_ids(*text_part, settings.end_ids);
+  const std::optional<std::string_view> definition = file.document("tokenizer.json");
+  if (!definition) return load_older_form(file, settings, model_config);
   Result<std::unique_ptr<tokenizer::Tokenizer>> tokenizer =
-      tokenizer::load_tokenizer_json(*definition, out);
+      tokenizer::load_tokenizer_json(*definition, settings.view());
   if (!tokenizer.ok()) return tokenizer.take_status().in("tokenizer.json");
   return tokenizer;
 }

@@ -22,7 +22,7 @@ namespace {
 constexpr std::string_view kDocuments[] = {"config.json",           "tokenizer.json",
                                            "tokenizer_config.json", "generation_config.json",
                                            "chat_template.jinja",   "special_tokens_map.json",
-                                           "tokenizer.model"};
+                                           "tokenizer.model",       "tekken.json"};
 constexpr int64_t kDocumentBytesMax = int64_t{256} << 20;
 constexpr size_t kShardsMax = 4096;
 

@@ -22,9 +22,21 @@ class RankBpe final : public Model {
         return Status(Code::format, text("ranks: byte ", byte, " is no token of ", token_count_));
       }
     }
+    // Every cut of every token is looked up, which costs the square of its length.
+    constexpr size_t kWorkMax = size_t{1} << 30;
+    size_t work = 0;
     std::vector<MergeTable::Merge> merges;
     for (int32_t id = 0; id < vocabulary_.size(); ++id) {
       const std::string_view token = vocabulary_.text(id);
+      if (token.empty()) continue;
+      if (vocabulary_.find(token) != id) {
+        return Status(Code::format, text("ranks: tokens ", vocabulary_.find(token), " and ", id,
+                                         " are the same bytes"));
+      }
+      if (token.size() > kWorkMax / token.size() ||
+          (work += token.size() * token.size()) > kWorkMax)
+        return Status(Code::format, text("ranks: tokens up to ", id, ", of ", token.size(),
+                                         " bytes, are together too long to be merged"));
       for (size_t cut = 1; cut < token.size(); ++cut) {
         const int32_t left = vocabulary_.find(token.substr(0, cut));
         if (left < 0) continue;

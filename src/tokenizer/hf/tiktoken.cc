@@ -1,7 +1,9 @@
 // Special tokens of the families are rows: a name, or a name with a running number.
 #include "tokenizer/hf/tiktoken.h"
 
+#include <algorithm>
 #include <charconv>
+#include <unordered_set>
 
 #include "base/text.h"
 #include "tokenizer/hf/base64.h"
@@ -188,13 +190,65 @@ Result<std::unique_ptr<Tokenizer>> assemble(const Parts& parts, const TiktokenSp
   pipeline.decoder = hf::create_concatenation();
   std::vector<hf::AddedToken> added;
   for (const TiktokenSpecial& special : spec.specials) {
-    if (special.text.empty() || special.id < 0 || special.id > static_cast<int32_t>(kTokensMax)) {
+    const bool is_taken = special.id >= parts.first_id &&
+                          special.id < parts.first_id + static_cast<int32_t>(parts.tokens.size());
+    if (special.text.empty() || special.id < 0 || special.id > static_cast<int32_t>(kTokensMax) ||
+        is_taken) {
       return Status(Code::format, text("special token '", special.text, "' has id ", special.id));
     }
     added.push_back({.content = special.text, .decoded = "", .id = special.id, .special = 1});
   }
   OPTIMA_ASSIGN(pipeline.added, hf::AddedTokens::of(std::move(added)));
   return hf::HfTokenizer::create(std::move(pipeline), config);
+}
+
+// Files from before the key have the specials of the first release.
+constexpr std::string_view kTekkenSpecials[] = {"<unk>",
+                                                "<s>",
+                                                "</s>",
+                                                "[INST]",
+                                                "[/INST]",
+                                                "[AVAILABLE_TOOLS]",
+                                                "[/AVAILABLE_TOOLS]",
+                                                "[TOOL_RESULTS]",
+                                                "[/TOOL_RESULTS]",
+                                                "[TOOL_CALLS]",
+                                                "[IMG]",
+                                                "<pad>",
+                                                "[IMG_BREAK]",
+                                                "[IMG_END]",
+                                                "[PREFIX]",
+                                                "[MIDDLE]",
+                                                "[SUFFIX]",
+                                                "[SYSTEM_PROMPT]",
+                                                "[/SYSTEM_PROMPT]",
+                                                "[TOOL_CONTENT]"};
+
+Result<std::vector<TiktokenSpecial>> tekken_specials(const hf::Component& root, int64_t reserved) {
+  std::vector<std::string_view> names(std::begin(kTekkenSpecials), std::end(kTekkenSpecials));
+  if (root.find("special_tokens") != nullptr) {
+    names.clear();
+    std::unordered_set<std::string_view> seen;
+    OPTIMA_ASSIGN(const json::Array* rows, root.array("special_tokens"));
+    for (size_t i = 0; i < rows->size(); ++i) {
+      OPTIMA_ASSIGN(const hf::Component row,
+                    hf::Component::of((*rows)[i], text("special_tokens[", i, "]")));
+      OPTIMA_ASSIGN(const std::string_view name, row.string("token_str"));
+      if (!seen.insert(name).second) return row.wrong("token_str", "new token");
+      names.push_back(name);
+      if (static_cast<int64_t>(names.size()) > reserved)
+        return Status(
+            Code::format,
+            text("tekken: ", rows->size(), " special tokens, ", reserved, " are reserved"),
+            {static_cast<int64_t>(rows->size()), -1, reserved});
+    }
+  }
+  std::vector<TiktokenSpecial> specials;
+  for (const std::string_view name : names) {
+    if (static_cast<int64_t>(specials.size()) == reserved) break;
+    specials.push_back({std::string(name), static_cast<int32_t>(specials.size())});
+  }
+  return specials;
 }
 
 }  // namespace
@@ -206,25 +260,41 @@ Result<std::unique_ptr<Tokenizer>> load_tiktoken(std::string_view ranks, const T
   return assemble(parts, spec, config);
 }
 
-Result<std::unique_ptr<Tokenizer>> load_tiktoken(std::string_view ranks, std::string_view family) {
+Result<std::unique_ptr<Tokenizer>> load_tiktoken(std::string_view ranks, std::string_view family,
+                                                 std::span<const TiktokenSpecial> specials,
+                                                 HfTokenizerConfig config) {
   for (const Family& known : kFamilies) {
     if (known.name != family) continue;
     Parts parts;
     OPTIMA_ASSIGN(parts.tokens, read_ranks(ranks));
-    const std::vector<TiktokenSpecial> specials =
-        number_specials(known.specials, static_cast<int32_t>(parts.tokens.size()));
-    const TiktokenSpec spec{.pattern = known.pattern, .specials = specials, .nfc = known.nfc};
-    return assemble(parts, spec,
-                    {.bos_token = known.bos,
-                     .eos_token = known.eos,
-                     .end_ids = {},
-                     .add_bos = known.bos.empty() ? -1 : 1});
+    std::vector<TiktokenSpecial> numbered;
+    if (specials.empty()) {
+      numbered = number_specials(known.specials, static_cast<int32_t>(parts.tokens.size()));
+      specials = numbered;
+    }
+    if (config.bos_token.empty()) config.bos_token = known.bos;
+    if (config.eos_token.empty()) config.eos_token = known.eos;
+    if (config.add_bos < 0 && !known.bos.empty()) config.add_bos = 1;
+    return assemble(parts, {.pattern = known.pattern, .specials = specials, .nfc = known.nfc},
+                    config);
   }
   return Status(Code::unsupported, text("tiktoken family '", family,
                                         "' is not known; known are llama3, llama4, qwen, qwen3.5"));
 }
 
-Result<std::unique_ptr<Tokenizer>> load_tekken(std::string_view tekken_json) {
+bool is_rank_file(std::string_view bytes) {
+  constexpr size_t kLineMax = 4096;
+  std::string_view line = bytes.substr(0, std::min(bytes.find('\n'), kLineMax));
+  if (line.ends_with('\r')) line.remove_suffix(1);
+  const size_t space = line.find(' ');
+  if (space == std::string_view::npos || space == 0 || space + 1 == line.size()) return false;
+  const std::string_view digits = line.substr(space + 1);
+  return digits.find_first_not_of("0123456789") == std::string_view::npos &&
+         hf::decode_base64(line.substr(0, space)).has_value();
+}
+
+Result<std::unique_ptr<Tokenizer>> load_tekken(std::string_view tekken_json,
+                                               HfTokenizerConfig own) {
   Result<json::Value> parsed = json::parse(tekken_json);
   if (!parsed.ok()) return Status(Code::format, text("tekken: ", parsed.status().message()));
   OPTIMA_ASSIGN(const hf::Component root, hf::Component::of(*parsed, "tekken"));
@@ -245,49 +315,18 @@ Result<std::unique_ptr<Tokenizer>> load_tekken(std::string_view tekken_json) {
     OPTIMA_ASSIGN(const int64_t rank, row.integer("rank"));
     OPTIMA_ASSIGN(const std::string_view encoded, row.string("token_bytes"));
     std::optional<std::string> token = hf::decode_base64(encoded);
-    if (!token || rank != static_cast<int64_t>(i))
+    if (!token || token->empty() || rank != static_cast<int64_t>(i))
       return row.wrong("token_bytes", "token in order");
     parts.tokens.push_back(std::move(*token));
   }
-  std::vector<TiktokenSpecial> specials;
-  if (root.find("special_tokens") == nullptr) {
-    constexpr std::string_view kNames[] = {"<unk>",
-                                           "<s>",
-                                           "</s>",
-                                           "[INST]",
-                                           "[/INST]",
-                                           "[AVAILABLE_TOOLS]",
-                                           "[/AVAILABLE_TOOLS]",
-                                           "[TOOL_RESULTS]",
-                                           "[/TOOL_RESULTS]",
-                                           "[TOOL_CALLS]",
-                                           "[IMG]",
-                                           "<pad>",
-                                           "[IMG_BREAK]",
-                                           "[IMG_END]",
-                                           "[PREFIX]",
-                                           "[MIDDLE]",
-                                           "[SUFFIX]",
-                                           "[SYSTEM_PROMPT]",
-                                           "[/SYSTEM_PROMPT]",
-                                           "[TOOL_CONTENT]"};
-    for (const std::string_view name : kNames) {
-      specials.push_back({std::string(name), static_cast<int32_t>(specials.size())});
-    }
-  } else {
-    OPTIMA_ASSIGN(const json::Array* rows, root.array("special_tokens"));
-    for (size_t i = 0; i < rows->size(); ++i) {
-      OPTIMA_ASSIGN(const hf::Component row,
-                    hf::Component::of((*rows)[i], text("special_tokens[", i, "]")));
-      OPTIMA_ASSIGN(const std::string_view name, row.string("token_str"));
-      specials.push_back({std::string(name), static_cast<int32_t>(i)});
-    }
-  }
+  OPTIMA_ASSIGN(std::vector<TiktokenSpecial> specials, tekken_specials(root, reserved));
   for (auto id = static_cast<int32_t>(specials.size()); id < reserved; ++id) {
     specials.push_back({text("<SPECIAL_", id, ">"), id});
   }
-  return assemble(parts, {.pattern = pattern, .specials = specials},
-                  {.bos_token = "<s>", .eos_token = "</s>", .end_ids = {}, .add_bos = 1});
+  if (own.bos_token.empty()) own.bos_token = "<s>";
+  if (own.eos_token.empty()) own.eos_token = "</s>";
+  if (own.add_bos < 0) own.add_bos = 1;
+  return assemble(parts, {.pattern = pattern, .specials = specials}, own);
 }
 
 }  // namespace optima::tokenizer

@@ -30,10 +30,18 @@ struct TiktokenSpec {
 Result<std::unique_ptr<Tokenizer>> load_tiktoken(std::string_view ranks, const TiktokenSpec& spec,
                                                  const HfTokenizerConfig& config);
 
-// `family`: llama3, llama4, qwen (1 to 3) or qwen3.5.
-Result<std::unique_ptr<Tokenizer>> load_tiktoken(std::string_view ranks, std::string_view family);
+// `family`: llama3, llama4, qwen (1 to 3) or qwen3.5. No specials: those of the family, numbered
+// after the ranks; what `config` leaves empty or at -1 is the family's too.
+Result<std::unique_ptr<Tokenizer>> load_tiktoken(std::string_view ranks, std::string_view family,
+                                                 std::span<const TiktokenSpecial> specials = {},
+                                                 HfTokenizerConfig config = {});
 
-// Mistral's tekken.json; BOS is added.
-Result<std::unique_ptr<Tokenizer>> load_tekken(std::string_view tekken_json);
+// Mistral's tekken.json; <s> and </s> are BOS and EOS, and BOS is added, where `config` says no
+// other.
+Result<std::unique_ptr<Tokenizer>> load_tekken(std::string_view tekken_json,
+                                               HfTokenizerConfig config = {});
+
+// Whether a tokenizer.model is a rank file: its first line is a token in base64 and a number.
+bool is_rank_file(std::string_view bytes);
 
 }  // namespace optima::tokenizer
