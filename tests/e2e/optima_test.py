@@ -200,6 +200,45 @@ class Folder(Case):
         self.assert_error("run", self.FOLDER, "-p", "a", "--weights", "q9", status=2,
                           mentions=["q9"])
 
+    def test_folder_and_file_say_the_same_and_int8_answers(self):
+        texts = [self.answer(model)["text"] for model in (self.FOLDER, self.FOLDER / "model.gguf")]
+        self.assertEqual(texts[0], texts[1])
+        self.assertTrue(texts[0])
+        self.assertTrue(self.answer(self.FOLDER, "--weights", "q8_0")["text"])
+
+    def test_weights_stored_as_codes(self):
+        for name in ("llama_fp8", "llama_int8", "llama_int4", "qwen3_fp8", "mistral_fp8"):
+            folder = self.FOLDER.parent / name
+            golden = json.loads((folder / "golden.json").read_text())
+            with self.subTest(folder=name):
+                args = ("run", folder, "-p", golden["text"], "-n", 12, "--ignore-eos")
+                out = call_json(*args, "--reference")
+                self.assertEqual(out["token_ids"], golden["continuation_ids"])
+                self.assertEqual(len(call_json(*args)["token_ids"]), 12)
+        fp8 = self.FOLDER.parent / "llama_fp8"
+        self.assert_error("run", fp8, "-p", "a", "--weights", "q8_0", mentions=["blocks of 32"])
+        int8 = self.FOLDER.parent / "llama_int8"
+        out = call_json("run", int8, "-p", "a", "-n", 3, "--ignore-eos", "--weights", "q8_0")
+        self.assertEqual(len(out["token_ids"]), 3)
+
+    def test_image_part_is_left_out_and_said(self):
+        folder = self.FOLDER.parent / "gemma3_images"
+        golden = json.loads((folder / "golden.json").read_text())
+        out = call_json("run", folder, "-p", golden["text"], "-n", 12, "--ignore-eos",
+                        "--reference")
+        self.assertEqual(out["token_ids"], golden["continuation_ids"])
+        about = call_json("inspect", folder)
+        self.assertTrue(about["runs"])
+        self.assertIn("images and sound are not supported",
+                      about["metadata"]["general.left_out"])
+
+    def test_vocabularies_without_tokenizer_json(self):
+        for name in ("tekken", "llama3_ranks"):
+            folder = ROOT / "tests/goldens/folders" / name
+            golden = json.loads((folder / "golden.json").read_text())
+            for text, ids in zip(golden["texts"], golden["ids"]):
+                self.assertEqual(call_json("tokenize", folder, stdin=text.encode())["ids"], ids)
+
     def test_chat_and_inspect(self):
         self.assertEqual(len(call_json("run", self.FOLDER, "--chat", "-p", "hi", "-n", 3,
                                        "--ignore-eos")["token_ids"]), 3)
