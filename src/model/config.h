@@ -42,6 +42,7 @@ struct LayerConfig {
   // has the same window, kv_heads and head_dim. A layer that shares stores none.
   int32_t kv_owner = 0;
   Values values = Values::projection;
+  float attention_scale_factor = 1.0f;  // times ModelConfig::attention_scale
 };
 
 // Mixture of experts, of the layers that have one; experts 0 = none does.

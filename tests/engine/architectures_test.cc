@@ -270,7 +270,6 @@ class Changed {
 // Values that no released model of the family has; they are refused by name.
 bool may_be_refused(const std::string& name, const Json& mutation) {
   static const std::map<std::string, std::vector<std::string>> kRefused = {
-      {"gpt2", {"scale_attn_by_inverse_layer_idx"}},
       // The sequence is longer than the context that is left.
       {"llama_dynamic", {"rope_parameters", "rope_parameters.factor"}}};
   const auto row = kRefused.find(name);

@@ -121,7 +121,7 @@ Result<ValueId> BlockBuilder::attention(ValueId h, const AttentionParts& parts) 
 // softmax(mask(q·keys)) · values, over the cache of the layer that owns it.
 Result<ValueId> BlockBuilder::attend(ValueId q, Sinks sinks) {
   const graph::KvRead kv{layer().kv_owner, config_.heads, layer().kv_heads, layer().head_dim};
-  ValueId scores = graph_.scores(q, kv, config_.attention_scale);
+  ValueId scores = graph_.scores(q, kv, config_.attention_scale * layer().attention_scale_factor);
   if (config_.attention_softcap > 0) scores = graph_.softcap(scores, config_.attention_softcap);
   if (config_.mask == kernels::AttentionMask::causal)
     scores = graph_.mask(scores, graph::MaskKind::causal, 0);

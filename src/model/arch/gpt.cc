@@ -22,6 +22,9 @@ Result<ModelConfig> configure_gpt2(const ModelFile& file) {
   OPTIMA_ASSIGN(const double scale,
                 keys.real_or("attention.scale", static_cast<double>(config.attention_scale)));
   config.attention_scale = static_cast<float>(scale);
+  OPTIMA_ASSIGN(const bool falls, keys.flag_or("attention.scale_by_inverse_layer", false));
+  for (size_t i = 0; falls && i < config.layers.size(); ++i)
+    config.layers[i].attention_scale_factor = 1.0f / static_cast<float>(i + 1);
   return config;
 }
 
@@ -75,7 +78,8 @@ Status translate_gpt2(const HfConfig& config, MetadataWriter& out) {
   OPTIMA_TRY(out.real("attention.layer_norm_epsilon", epsilon.value_or(1e-5)));
   OPTIMA_TRY(translate_activation(config, "activation_function", out));
   config.find("vocab_size");
-  OPTIMA_TRY(expect_flag(config, "scale_attn_by_inverse_layer_idx", false));
+  OPTIMA_ASSIGN(const auto falls, config.boolean("scale_attn_by_inverse_layer_idx"));
+  OPTIMA_TRY(out.flag("attention.scale_by_inverse_layer", falls.value_or(false)));
   OPTIMA_ASSIGN(const auto scaled, config.boolean("scale_attn_weights"));
   return scaled.value_or(true) ? Status() : out.real("attention.scale", 1.0);
 }
