@@ -25,24 +25,26 @@ logits' scale) and on the fast one; then each option of `config.json` is changed
 change the logits as it does there. What is not in a table is refused with an error that names it.
 """
 
+# What folders store, how their config.json calls it, what it runs as, and the checkpoints.
+STORED = [
+    ("F32, F16, BF16", "none, or layers that it leaves out", "as it is", "all others"),
+    ("F8_E4M3, a scale for a row, block or tensor",
+     "compressed-tensors `float-quantized`, fp8, fbgemm_fp8", "F16",
+     "llama_fp8, qwen3_fp8, mistral_fp8"),
+    ("I8, scales likewise", "compressed-tensors `int-quantized`",
+     "Q8_0; F16 where rows are no whole blocks of 32", "llama_int8"),
+    ("I32 that holds 4 or 8 bits, scales of rows or groups",
+     "compressed-tensors `pack-quantized`, symmetric", "Q4_0 or Q8_0, or F16 likewise",
+     "llama_int4"),
+    ("MXFP4 of gpt-oss", "mxfp4", "MXFP4", "gpt_oss_mxfp4"),
+]
 WEIGHTS = """
-## Weights
-
-GGUF files: every ggml type of the README's table. Folders:
-
-| stored as | `quantization_config` | runs as | tested with |
-|---|---|---|---|
-| F32, F16, BF16 | none, or layers that it leaves out | as it is | all others |
-| F8_E4M3, a scale for a row, block or tensor | compressed-tensors `float-quantized`, fp8, fbgemm_fp8 | F16 | llama_fp8, qwen3_fp8, mistral_fp8 |
-| I8, scales likewise | compressed-tensors `int-quantized` | Q8_0; F16 where rows are no whole blocks of 32 | llama_int8 |
-| I32 that holds 4 or 8 bits, scales of rows or groups | compressed-tensors `pack-quantized`, symmetric | Q4_0 or Q8_0, or F16 likewise | llama_int4 |
-| MXFP4 of gpt-oss | mxfp4 | MXFP4 | gpt_oss_mxfp4 |
-
 Whole numbers keep their bits and the scale is rounded to F16; a code of F8_E4M3 times its scale is
 rounded to F16, or to BF16 where F16 has not the range. In the checkpoints above this moves a logit
-by at most 1.2 % of their deviation; rounding to BF16, as is usual, by four to fifteen times as much.
-Scales of activations are not used: activations are not rounded to them, which is nearer to the model
-that was quantised. Asymmetric weights, AWQ, GPTQ, bitsandbytes and all others are refused by name.
+by at most 1.2 % of their deviation; rounding to BF16, as is usual, by four to fifteen times as
+much. Scales of activations are not used: activations are not rounded to them, which is nearer to
+the model that was quantised. Asymmetric weights, AWQ, GPTQ, bitsandbytes and all others are refused
+by name.
 
 Weights of 16 and 32 bits, and those that became F16, can be quantised at load (`--weights q8_0`,
 `q4_0`).
@@ -112,7 +114,9 @@ def pretokenizers():
 
 def main():
     lines = [HEAD] + architecture_table()
-    lines += [WEIGHTS, "## Pre-tokenisers of GGUF files", "",
+    lines += ["", "## Weights", "", "GGUF files: every ggml type of the README's table. Folders:", "",
+              "| stored as | `quantization_config` | runs as | tested with |", "|---|---|---|---|",
+              *[f"| {' | '.join(row)} |" for row in STORED], WEIGHTS, "## Pre-tokenisers of GGUF files", "",
               ", ".join(f"`{n}`" for n in pretokenizers()), ""]
     text = "\n".join(lines)
     if sys.argv[1:] == ["--check"]:
