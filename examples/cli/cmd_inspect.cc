@@ -83,6 +83,11 @@ Json tensors(const optima_model* model, int64_t count) {
   return out;
 }
 
+const char* pooling_name(optima_pooling pooling) {
+  static constexpr const char* kNames[] = {"", "mean", "cls", "last"};
+  return pooling >= 0 && pooling <= OPTIMA_POOLING_LAST ? kNames[pooling] : "?";
+}
+
 Json describe(const LoadedModel& loaded, const std::string& reason, bool all) {
   const optima_model* model = loaded.model.get();
   const optima_model_info& info = loaded.info;
@@ -103,6 +108,10 @@ Json describe(const LoadedModel& loaded, const std::string& reason, bool all) {
                       {"adds_bos", info.adds_bos != 0},
                       {"adds_eos", info.adds_eos != 0},
                       {"has_tokenizer", info.has_tokenizer != 0},
+                      {"generates", info.generates != 0},
+                      {"embedding_width", info.embedding_width},
+                      {"pooling", pooling_name(info.pooling)},
+                      {"normalised", info.normalise == OPTIMA_NORMALISE_L2},
                       {"file_bytes", info.file_bytes}};
   out.update(sizes);
   out["metadata"] = metadata(model, info.metadata_count, all);

@@ -7,6 +7,7 @@ namespace cli {
 
 void add_run(Program& program);
 void add_chat(Program& program);
+void add_embed(Program& program);
 void add_tokenize(Program& program);
 void add_detokenize(Program& program);
 void add_template(Program& program);

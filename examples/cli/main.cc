@@ -21,6 +21,7 @@ void run_program(int argc, char** argv) {
                        std::string("optima ") + optima_version());
   cli::add_run(program);
   cli::add_chat(program);
+  cli::add_embed(program);
   cli::add_tokenize(program);
   cli::add_detokenize(program);
   cli::add_template(program);

@@ -38,6 +38,11 @@ void Command::texts(const std::string& name, std::vector<std::string>& values,
   of(app_).add_option(name, values, help)->allow_extra_args(false);
 }
 
+void Command::list(const std::string& name, std::vector<std::string>& values,
+                   const std::string& help) {
+  of(app_).add_option(name, values, help);
+}
+
 void Command::ids(const std::string& name, std::optional<std::vector<int32_t>>& values,
                   const std::string& help) {
   of(app_).add_option(name, values, help)->delimiter(',');

@@ -26,7 +26,9 @@ class Command {
   void required(const std::string& name, std::string& value, const std::string& help);
   void text(const std::string& name, std::string& value, const std::string& help);
   void text(const std::string& name, std::optional<std::string>& value, const std::string& help);
+  // One value each time that the option is given; `list`: also several after one another.
   void texts(const std::string& name, std::vector<std::string>& values, const std::string& help);
+  void list(const std::string& name, std::vector<std::string>& values, const std::string& help);
   void ids(const std::string& name, std::optional<std::vector<int32_t>>& values,
            const std::string& help);
   void number(const std::string& name, int64_t& value, Range range, const std::string& help);

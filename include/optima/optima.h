@@ -93,6 +93,7 @@ typedef int32_t optima_finish;
 #define OPTIMA_FINISH_CANCELLED 6
 #define OPTIMA_FINISH_DEADLINE 7 /* deadline_ms passed. */
 #define OPTIMA_FINISH_ERROR 8 /* It failed; the status says why. */
+#define OPTIMA_FINISH_EMBEDDED 9 /* The embedding is there. */
 
 /* What an event tells. */
 typedef int32_t optima_event_type;
@@ -128,6 +129,26 @@ typedef int32_t optima_content;
 typedef int32_t optima_path;
 #define OPTIMA_PATH_FAST 0 /* The fastest kernels that the CPU has. */
 #define OPTIMA_PATH_REFERENCE 1 /* Plain fp32: slow, for comparison. */
+
+/* What the requests of a session are for. */
+typedef int32_t optima_output;
+#define OPTIMA_OUTPUT_TOKENS 0 /* They generate text. */
+#define OPTIMA_OUTPUT_EMBEDDING 1 /* They make one vector of each prompt. */
+
+/* How the hidden rows of a prompt become its embedding. */
+typedef int32_t optima_pooling;
+/* The model's own way; where the file does not say, LAST, for encoders MEAN. */
+#define OPTIMA_POOLING_MODEL 0
+#define OPTIMA_POOLING_MEAN 1 /* The mean of all rows. */
+#define OPTIMA_POOLING_CLS 2 /* The first token's row. */
+#define OPTIMA_POOLING_LAST 3 /* The last token's row. */
+
+/* Whether an embedding is divided by its length. */
+typedef int32_t optima_normalise;
+/* As the model's folder says (modules.json); where nothing is said, not. */
+#define OPTIMA_NORMALISE_MODEL 0
+#define OPTIMA_NORMALISE_OFF 1 /* The pooled vector as it is. */
+#define OPTIMA_NORMALISE_L2 2 /* Divided by its L2 norm. */
 
 /* Bits of optima_request_desc.flags. */
 /* The prompt continues after the session's tokens. Without it the prompt is the whole context,
@@ -195,6 +216,7 @@ typedef int32_t optima_options_kind;
 #define OPTIMA_FEATURE_REFERENCE_PATH UINT64_C(0x4) /* Has OPTIMA_PATH_REFERENCE. */
 #define OPTIMA_FEATURE_PROBE UINT64_C(0x8) /* optima_probe can measure. */
 #define OPTIMA_FEATURE_HUGGING_FACE UINT64_C(0x10) /* Reads Hugging Face folders. */
+#define OPTIMA_FEATURE_EMBEDDING UINT64_C(0x40) /* Sessions can have OPTIMA_OUTPUT_EMBEDDING. */
 /* Restricts the output to JSON, a JSON schema, a GBNF grammar or a regular expression. */
 #define OPTIMA_FEATURE_GRAMMAR UINT64_C(0x20)
 
@@ -378,12 +400,15 @@ struct optima_session_options {
   int64_t prefill_chunk_tokens; /* Most prompt tokens computed at once. 0 = the engine's choice. */
   optima_path path; /* Which arithmetic. */
   uint32_t reserved1; /* Zero. */
+  optima_output output; /* What its requests are for. */
+  uint32_t reserved2; /* Zero. */
 };
 #define OPTIMA_SESSION_OPTIONS_INIT \
-  { (uint32_t)sizeof(optima_session_options), 0, NULL, 0, 0, 0, 0 }
+  { (uint32_t)sizeof(optima_session_options), 0, NULL, 0, 0, 0, 0, 0, 0 }
 
-/* One generation. Everything is copied at the call but `logits_out`. All zero = the defaults; a
- * prompt must be given, as text or as ids. */
+/* One generation, or one embedding. Everything is copied at the call but `logits_out`. All zero
+ * = the defaults; a prompt must be given, as text or as ids. Sampling has no part in an
+ * embedding; what asks for output, stops, logits or a grammar is refused there. */
 struct optima_request_desc {
   uint32_t struct_size; /* sizeof the struct. */
   uint32_t reserved0; /* Zero. */
@@ -461,11 +486,13 @@ struct optima_request_desc {
   /* Changes the logits of each output token before any is dropped; for constraints of the host's
    * own. Called on the thread that drives the engine, with `user`. May be NULL. */
   optima_on_logits_fn on_logits;
+  optima_pooling pooling; /* How the embedding is pooled (sessions for embeddings). */
+  optima_normalise normalise; /* Whether the embedding is normalised. */
 };
 #define OPTIMA_REQUEST_DESC_INIT \
   { (uint32_t)sizeof(optima_request_desc), 0, NULL, NULL, 0, NULL, 0, 0, 0, 0, NULL, NULL, 0, \
     NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, 0, 0, 0, NULL, 0, NULL, 0, NULL, NULL, NULL, \
-    NULL, NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, 0, NULL }
+    NULL, NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, 0, NULL, 0, 0 }
 
 /* A conversation to be written as a prompt. */
 struct optima_chat_desc {
@@ -564,9 +591,15 @@ struct optima_model_info {
   int64_t metadata_count; /* Metadata keys in the file. */
   int64_t file_bytes; /* Size of the file, all parts together. */
   int64_t load_ns; /* Time that opening took. */
+  /* 1 when it can generate; 0 for an encoder, which only embeds, and for a vocabulary-only load. */
+  int32_t generates;
+  int32_t embedding_width; /* Floats of an embedding. */
+  optima_pooling pooling; /* What OPTIMA_POOLING_MODEL stands for. */
+  optima_normalise normalise; /* What OPTIMA_NORMALISE_MODEL stands for. */
 };
 #define OPTIMA_MODEL_INFO_INIT \
-  { (uint32_t)sizeof(optima_model_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+  { (uint32_t)sizeof(optima_model_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
+    0, 0 }
 
 /* One metadata value. Pointers live as long as the model handle. Strings are not NUL-terminated. */
 struct optima_metadata {
@@ -1032,6 +1065,36 @@ OPTIMA_MT_SAFE OPTIMA_API optima_status optima_session_truncate(
 OPTIMA_MT_SAFE OPTIMA_API optima_status optima_session_fork(
     const optima_session* session, optima_session** out, optima_error** err) OPTIMA_NOEXCEPT;
 
+/* As optima_generate, in a session with OPTIMA_OUTPUT_EMBEDDING: the result holds the embedding
+ * of the prompt and its finish is OPTIMA_FINISH_EMBEDDED. optima_submit does the same without
+ * waiting; optima_generate is refused there, as this is in other sessions (STATE). CONTEXT_FULL
+ * for a prompt that is too long; an encoder computes a prompt in one piece, of at most
+ * prefill_chunk_tokens. Since 1.1. */
+OPTIMA_MT_SAFE OPTIMA_API optima_status optima_embed(
+    optima_session* session, const optima_request_desc* desc, optima_result** out,
+    optima_error** err) OPTIMA_NOEXCEPT;
+
+/* Embeds several texts, as many in one pass as fit, each in a new session with the options of
+ * `session`. Lengths may be OPTIMA_NTS, text_bytes NULL when all are NUL-terminated. desc says
+ * how (NULL = the defaults); its prompt, on_event and APPEND are not used and must be zero. *out
+ * holds text_count times embedding_width floats in the order of the texts: read with
+ * optima_buffer_floats, destroy with optima_buffer_destroy. All or nothing: also CANCELLED and
+ * DEADLINE. Since 1.1. */
+OPTIMA_MT_SAFE OPTIMA_API optima_status optima_embed_texts(
+    optima_session* session, const optima_request_desc* desc,
+    const char* const* texts, const size_t* text_bytes, size_t text_count,
+    optima_buffer** out, optima_error** err) OPTIMA_NOEXCEPT;
+
+/* The embedding and its width; NULL and 0 when it is none. Lives as long as the result. Since
+ * 1.1. */
+OPTIMA_MT_SAFE OPTIMA_API const float* optima_result_embedding(
+    const optima_result* result, int64_t* count) OPTIMA_NOEXCEPT;
+
+/* The floats and their number. Lives as long as the buffer. NULL and 0 when it holds none or is
+ * NULL. Since 1.1. */
+OPTIMA_MT_SAFE OPTIMA_API const float* optima_buffer_floats(
+    const optima_buffer* buffer, int64_t* count) OPTIMA_NOEXCEPT;
+
 /* All functions, for users of dlopen: optima_get_api. Only ever grows at the end; struct_size
  * says how far. */
 struct optima_api_v1 {
@@ -1153,6 +1216,13 @@ struct optima_api_v1 {
   optima_status (*session_truncate)(optima_session* session, int64_t tokens, optima_error** err);
   optima_status (*session_fork)(const optima_session* session, optima_session** out,
                                 optima_error** err);
+  optima_status (*embed)(optima_session* session, const optima_request_desc* desc,
+                         optima_result** out, optima_error** err);
+  optima_status (*embed_texts)(optima_session* session, const optima_request_desc* desc,
+                               const char* const* texts, const size_t* text_bytes,
+                               size_t text_count, optima_buffer** out, optima_error** err);
+  const float* (*result_embedding)(const optima_result* result, int64_t* count);
+  const float* (*buffer_floats)(const optima_buffer* buffer, int64_t* count);
 };
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-// Makes the library-owned buffers that text functions return.
+// Makes the library-owned buffers that functions return.
 #pragma once
 
 #include <cstdint>
@@ -11,5 +11,6 @@ namespace optima::abi {
 
 optima_buffer* make_buffer(std::string text);
 optima_buffer* make_buffer(std::vector<int32_t> ids);
+optima_buffer* make_buffer(std::vector<float> floats);
 
 }  // namespace optima::abi

@@ -21,8 +21,8 @@ static_assert(kStatusNames.size() == 1 - OPTIMA_E_UNSUPPORTED);
 
 // Index = finish.
 constexpr std::array kFinishNames = {"none", "stop",      "stop_string", "length", "context",
-                                     "host", "cancelled", "deadline",    "error"};
-static_assert(kFinishNames.size() == OPTIMA_FINISH_ERROR + 1);
+                                     "host", "cancelled", "deadline",    "error",  "embedded"};
+static_assert(kFinishNames.size() == OPTIMA_FINISH_EMBEDDED + 1);
 
 constexpr optima_api_v1 kApi = {
     sizeof(optima_api_v1),
@@ -45,7 +45,8 @@ uint32_t optima_abi_version(void) noexcept {
 uint64_t optima_features(void) noexcept {
   return guard(Fallback<uint64_t>{0}, [] {
     return OPTIMA_FEATURE_GGUF | OPTIMA_FEATURE_CHAT_TEMPLATE | OPTIMA_FEATURE_REFERENCE_PATH |
-           OPTIMA_FEATURE_PROBE | OPTIMA_FEATURE_HUGGING_FACE | OPTIMA_FEATURE_GRAMMAR;
+           OPTIMA_FEATURE_PROBE | OPTIMA_FEATURE_HUGGING_FACE | OPTIMA_FEATURE_GRAMMAR |
+           OPTIMA_FEATURE_EMBEDDING;
   });
 }
 

@@ -92,6 +92,10 @@ void fill_sizes(const model::ModelConfig& config, optima_model_info& info) {
   info.ffn = config.ffn;
   info.vocabulary = config.vocabulary;
   info.context_length = config.context_length;
+  info.generates = config.mask == kernels::AttentionMask::causal ? 1 : 0;
+  info.embedding_width = config.hidden;
+  info.pooling = static_cast<optima_pooling>(config.pooling);
+  info.normalise = config.normalised_embedding ? OPTIMA_NORMALISE_L2 : OPTIMA_NORMALISE_OFF;
 }
 
 void fill_tokens(const tokenizer::Tokenizer& tokenizer, optima_model_info& info) {

@@ -1,6 +1,6 @@
-// optima_generate, optima_submit and optima_request: where a generation enters the engine and where
-// its result leaves. The host's release hook is taken from the description first, so that it is
-// called exactly once however the call ends.
+// optima_generate, optima_embed, optima_submit and optima_request: where a request enters the
+// engine and where its result leaves. The host's release hook is taken from the description first,
+// so that it is called exactly once however the call ends.
 
 #include <functional>
 
@@ -13,11 +13,6 @@
 
 namespace optima::abi {
 namespace {
-
-ReleaseOnce take_hook(const optima_request_desc* desc) {
-  if (!readable(desc)) return {};
-  return {desc->release, desc->user};
-}
 
 Result<optima_request_desc> read_desc(const optima_request_desc* desc) {
   if (desc == nullptr) return Status(Code::invalid_argument, "desc: NULL");
@@ -63,13 +58,14 @@ class Listener {
   Caught caught_;
 };
 
-Status generate(const optima_session* session, const optima_request_desc* in, optima_result** out) {
+Status run(const optima_session* session, const optima_request_desc* in,
+           engine::SessionOutput purpose, optima_result** out) {
   OPTIMA_ASSIGN(const auto box, enter(session));
   OPTIMA_ASSIGN(const optima_request_desc desc, read_desc(in));
-  OPTIMA_ASSIGN(engine::RequestSpec spec, read_request(desc, box->model->engine));
+  OPTIMA_ASSIGN(engine::RequestSpec spec, read_request(desc, box->model->engine, purpose));
   EngineBox& engine_box = *box->model->engine;
   if (engine_box.in_callback()) {
-    return Status(Code::busy, "optima_generate: called from a callback");
+    return Status(Code::busy, "called from a callback of the same engine");
   }
   Listener listener(engine_box, desc);
   std::function<engine::Verdict(const engine::Event&)> on_event;
@@ -93,7 +89,8 @@ Status submit(const optima_session* session, const optima_request_desc* in, Rele
     return Status(Code::invalid_argument,
                   "on_event: must be NULL for optima_submit, events come from optima_poll");
   }
-  OPTIMA_ASSIGN(engine::RequestSpec spec, read_request(desc, session_box->model->engine));
+  OPTIMA_ASSIGN(engine::RequestSpec spec,
+                read_request(desc, session_box->model->engine, session_box->session->output()));
   EngineBox& engine_box = *session_box->model->engine;
 
   // All memory first: once the engine has the request, nothing may fail.
@@ -122,13 +119,23 @@ Status submit(const optima_session* session, const optima_request_desc* in, Rele
 using namespace optima::abi;
 using optima::Code;
 using optima::Status;
+using optima::engine::SessionOutput;
 
 optima_status optima_generate(optima_session* session, const optima_request_desc* desc,
                               optima_result** out, optima_error** err) noexcept {
   return guard(err, [&]() -> Status {
     if (out != nullptr) *out = nullptr;
     const ReleaseOnce hook = take_hook(desc);
-    return generate(session, desc, out);
+    return run(session, desc, SessionOutput::tokens, out);
+  });
+}
+
+optima_status optima_embed(optima_session* session, const optima_request_desc* desc,
+                           optima_result** out, optima_error** err) noexcept {
+  return guard(err, [&]() -> Status {
+    if (out != nullptr) *out = nullptr;
+    const ReleaseOnce hook = take_hook(desc);
+    return run(session, desc, SessionOutput::embedding, out);
   });
 }
 

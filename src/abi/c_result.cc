@@ -96,6 +96,11 @@ const float* optima_result_prompt_logprobs(const optima_result* result, int64_t*
       result, count, [](const auto& r) -> auto& { return r.value.prompt_logprobs; });
 }
 
+const float* optima_result_embedding(const optima_result* result, int64_t* count) noexcept {
+  return guard_array<float>(
+      result, count, [](const auto& r) -> auto& { return r.value.embedding; });
+}
+
 optima_status optima_result_counters(const optima_result* result, optima_counters* out,
                                      optima_error** err) noexcept {
   return guard(err, [&]() -> Status {

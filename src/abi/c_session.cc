@@ -14,6 +14,7 @@ namespace {
 optima::Result<optima::engine::SessionOptions> read_options(const optima_session_options* in) {
   OPTIMA_ASSIGN(const optima_session_options options, read_struct("session options", in));
   OPTIMA_TRY(check_constant("path", options.path, OPTIMA_PATH_REFERENCE));
+  OPTIMA_TRY(check_constant("output", options.output, OPTIMA_OUTPUT_EMBEDDING));
   if (options.context_tokens < 0 || options.prefill_chunk_tokens < 0) {
     return Status(
         Code::invalid_argument,
@@ -24,6 +25,7 @@ optima::Result<optima::engine::SessionOptions> read_options(const optima_session
   out.context_tokens = options.context_tokens;
   out.prefill_chunk_tokens = options.prefill_chunk_tokens;
   out.path = static_cast<optima::engine::ComputePath>(options.path);
+  out.output = static_cast<optima::engine::SessionOutput>(options.output);
   return out;
 }
 

@@ -14,6 +14,7 @@
 #include <string>
 #include <thread>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "abi/hook.h"
@@ -212,9 +213,7 @@ struct optima_buffer {
   static constexpr uint32_t kMagic = 0x4f42'5546;
   static constexpr const char* kName = "buffer";
   std::atomic<uint32_t> magic{kMagic};
-  bool holds_ids = false;
-  std::string text;
-  std::vector<int32_t> ids;
+  std::variant<std::string, std::vector<int32_t>, std::vector<float>> content;
 };
 
 struct optima_error {

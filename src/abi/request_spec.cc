@@ -152,10 +152,33 @@ Status read_scores(const optima_request_desc& desc, engine::RequestSpec& spec) {
   return {};
 }
 
+Status read_embedding(const optima_request_desc& desc, engine::RequestSpec& spec) {
+  OPTIMA_TRY(check_constant("pooling", desc.pooling, OPTIMA_POOLING_LAST));
+  OPTIMA_TRY(check_constant("normalise", desc.normalise, OPTIMA_NORMALISE_L2));
+  spec.embedding.emplace();
+  if (desc.pooling != OPTIMA_POOLING_MODEL)
+    spec.embedding->pooling = static_cast<model::Pooling>(desc.pooling);
+  spec.embedding->normalise = static_cast<engine::Normalise>(desc.normalise);
+  return {};
+}
+
+Status refuse_embedding(const optima_request_desc& desc) {
+  if (desc.pooling == 0 && desc.normalise == 0) return {};
+  return Status(Code::invalid_argument,
+                text("pooling is ", desc.pooling, ", normalise is ", desc.normalise,
+                     ": they belong to embeddings, this request generates"));
+}
+
 }  // namespace
 
+ReleaseOnce take_hook(const optima_request_desc* desc) {
+  if (!readable(desc)) return {};
+  return {desc->release, desc->user};
+}
+
 Result<engine::RequestSpec> read_request(const optima_request_desc& desc,
-                                         std::shared_ptr<EngineBox> box) {
+                                         std::shared_ptr<EngineBox> box,
+                                         engine::SessionOutput purpose) {
   engine::RequestSpec spec;
   OPTIMA_TRY(check_flags("flags", desc.flags, kFlagsKnown));
   OPTIMA_TRY(read_prompt(desc, spec));
@@ -165,6 +188,8 @@ Result<engine::RequestSpec> read_request(const optima_request_desc& desc,
   OPTIMA_TRY(read_grammar(desc, spec));
   spec.logits_hook = make_hook(desc, std::move(box));
   OPTIMA_TRY(read_scores(desc, spec));
+  OPTIMA_TRY(purpose == engine::SessionOutput::embedding ? read_embedding(desc, spec)
+                                                         : refuse_embedding(desc));
   if (desc.max_tokens < 0 || desc.deadline_ms < 0) {
     return Status(Code::invalid_argument,
                   text("max_tokens is ", desc.max_tokens, ", deadline_ms is ", desc.deadline_ms,

@@ -8,9 +8,13 @@
 
 namespace optima::abi {
 
+// The release hook and what it is for, taken before anything can fail.
+ReleaseOnce take_hook(const optima_request_desc* desc);
+
 // Does not look at on_event and release. `box` is where the hook on logits will be called back
-// from.
+// from; `purpose` says whether an embedding is asked for.
 Result<engine::RequestSpec> read_request(const optima_request_desc& desc,
-                                         std::shared_ptr<EngineBox> box);
+                                         std::shared_ptr<EngineBox> box,
+                                         engine::SessionOutput purpose);
 
 }  // namespace optima::abi

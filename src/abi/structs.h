@@ -47,6 +47,7 @@ Result<Struct> read_struct(std::string_view name, const Struct* in) {
   if (size > sizeof out) OPTIMA_TRY(check_tail(name, in, sizeof out, size));
   uint32_t reserved = out.reserved0;
   if constexpr (requires { out.reserved1; }) reserved |= out.reserved1;
+  if constexpr (requires { out.reserved2; }) reserved |= out.reserved2;
   if (reserved != 0) {
     return Status(Code::unsupported, text(name, ": a reserved field is ", reserved, ", must be 0"));
   }

@@ -21,10 +21,10 @@ class Runner {
   // Writes KV of all tokens of the batch and computes what the head needs. Fails with `cancelled`
   // when `stop` said so: KV beyond the sequences' committed lengths is then undefined.
   virtual Status run_body(const graph::Batch& batch, const StopCheck& stop) = 0;
-  // Logits of batch.output_rows[begin, begin + count), count <= outputs_max:
-  // [count, vocabulary], valid until the next call. The batch is that of the last run_body().
+  // The program's result for batch.output_rows[begin, begin + count), count <= outputs_max:
+  // [count, its width], valid until the next call. The batch is that of the last run_body().
   virtual Result<float*> run_head(const graph::Batch& batch, int64_t begin, int64_t count) = 0;
-  // The first largest of one row of run_head()'s logits; -1 when all are NaN.
+  // The first largest of one row of run_head()'s result; -1 when all are NaN.
   virtual int64_t argmax(const float* row) const = 0;
   virtual int64_t arena_bytes() const = 0;
 };

@@ -53,7 +53,9 @@ void EngineImpl::schedule(ModelRunner* runner, TimePoint time, Sessions& release
   candidate_requests_.clear();
   for (const auto& request : active_) {
     if (request->waits_for_host() || &request->session()->runner() != runner) continue;
-    candidates_.push_back({request->pending_tokens(), request->session()->chunk_tokens()});
+    const SessionImpl& session = *request->session();
+    candidates_.push_back({request->pending_tokens(), session.chunk_tokens(),
+                           session.encodes() ? scheduler::Chunks::whole : scheduler::Chunks::any});
     candidate_requests_.push_back(request.get());
   }
   scheduler::next(candidates_, {kBatchTokensMax, kSequencesMax}, slots_);
@@ -112,7 +114,7 @@ Status EngineImpl::score(ModelRunner* runner, const graph::Batch& batch) {
   size_t sequence = 0;
   for (int64_t begin = 0; begin < row_count; begin += runner->outputs_max) {
     const int64_t count = std::min(runner->outputs_max, row_count - begin);
-    OPTIMA_ASSIGN(float* logits, runner->runner->run_head(batch, begin, count));
+    OPTIMA_ASSIGN(float* values, runner->runner->run_head(batch, begin, count));
     for (int64_t i = 0; i < count; ++i) {
       const auto index = static_cast<size_t>(begin + i);
       while (index >= batch_.sequences()[sequence].scored_end) ++sequence;
@@ -120,7 +122,7 @@ Status EngineImpl::score(ModelRunner* runner, const graph::Batch& batch) {
       if (taker.failure.ok())
         taker.failure = taker.request->take_row(
             rows[index],
-            {logits + i * runner->vocabulary, static_cast<size_t>(runner->vocabulary)});
+            {values + i * runner->result_width, static_cast<size_t>(runner->result_width)});
     }
   }
   return {};

@@ -54,10 +54,14 @@ struct LoadOptions {
 
 enum class ComputePath : int32_t { fast = 0, reference = 1 };
 
+// What the requests of a session are for.
+enum class SessionOutput : int32_t { tokens = 0, embedding = 1 };
+
 struct SessionOptions {
   int64_t context_tokens = 0;  // 0 = the model's own context length
   ComputePath path = ComputePath::fast;
   int64_t prefill_chunk_tokens = 0;  // 0 = the engine's choice (512)
+  SessionOutput output = SessionOutput::tokens;
 };
 
 struct MemoryUse {
@@ -92,6 +96,7 @@ class Session {
   virtual ~Session() = default;
   virtual const std::shared_ptr<Model>& model() const = 0;
   virtual int64_t context_tokens() const = 0;
+  virtual SessionOutput output() const = 0;
   virtual std::vector<int32_t> tokens() const = 0;  // busy sessions: as of the last finished step
   // Keeps the first `tokens` tokens (of at most that many) and gives the others' pages back. Busy
   // with a request: Code::busy.
@@ -129,6 +134,11 @@ class Engine {
   virtual Result<std::shared_ptr<Request>> generate(
       const std::shared_ptr<Session>& session, RequestSpec spec,
       const std::function<Verdict(const Event&)>& on_event) = 0;
+
+  // Runs each request in a session of its own that is like `session`, as many in a pass as fit.
+  // Blocks until all are done; when one cannot be begun, none is. With Drive::host as generate().
+  virtual Result<std::vector<std::shared_ptr<Request>>> run_all(
+      const std::shared_ptr<Session>& session, std::vector<RequestSpec> specs) = 0;
 
   // Up to `events_max` events of submitted requests. Waits up to timeout_ms (0 = not at all,
   // negative = forever) when there are none and requests are running; with nothing running it

@@ -87,7 +87,15 @@ Result<std::shared_ptr<Session>> EngineImpl::create_session(const std::shared_pt
     return Status(Code::invalid_argument,
                   text("context_tokens ", options.context_tokens, ", prefill_chunk_tokens ",
                        options.prefill_chunk_tokens, ", wanted >= 0"));
-  OPTIMA_ASSIGN(ModelRunner * runner, impl->runner(options.path, *pool_, allocator_));
+  const model::ModelConfig* config = impl->config();
+  if (config != nullptr && config->mask == kernels::AttentionMask::all &&
+      options.output == SessionOutput::tokens)
+    return Status(Code::unsupported, text(config->architecture,
+                                          " is an encoder: it makes embeddings and generates no "
+                                          "tokens, the session's output must be embeddings"));
+  const RunnerResult result =
+      options.output == SessionOutput::tokens ? RunnerResult::logits : RunnerResult::hidden;
+  OPTIMA_ASSIGN(ModelRunner * runner, impl->runner({options.path, result}, *pool_, allocator_));
   if (options.context_tokens > impl->config()->context_length)
     return Status(Code::invalid_argument,
                   text("context of ", options.context_tokens, " tokens, the model was trained for ",
@@ -180,6 +188,34 @@ Result<std::shared_ptr<Request>> EngineImpl::run_blocking(
     hub_->work.notify_all();
   }
   return std::shared_ptr<Request>(request);
+}
+
+Result<std::vector<std::shared_ptr<Request>>> EngineImpl::run_all(
+    const std::shared_ptr<Session>& session, std::vector<RequestSpec> specs) {
+  if (called_back_on_this_thread())
+    return Status(Code::busy, "run_all() from inside a callback of the same engine");
+  const auto like = std::static_pointer_cast<SessionImpl>(session);
+  std::vector<std::shared_ptr<RequestImpl>> begun;
+  Status failure;
+  for (size_t i = 0; i < specs.size() && failure.ok(); ++i) {
+    Result<std::shared_ptr<Session>> own = create_session(like->model(), like->options());
+    Result<std::shared_ptr<RequestImpl>> request =
+        own.ok() ? enqueue(own.take(), std::move(specs[i]), Delivery::none) : own.take_status();
+    if (request.ok()) {
+      begun.push_back(request.take());
+    } else {
+      failure = request.take_status().in(text("request ", i, " of ", specs.size()));
+    }
+  }
+  if (!failure.ok())
+    for (const auto& request : begun) request->cancel();
+  std::vector<std::shared_ptr<Request>> out;
+  for (const auto& request : begun) {
+    OPTIMA_ASSIGN(auto done, run_blocking(request, nullptr));
+    out.push_back(std::move(done));
+  }
+  if (!failure.ok()) return failure;
+  return out;
 }
 
 std::vector<Event> EngineImpl::poll(size_t events_max, int64_t timeout_ms) {

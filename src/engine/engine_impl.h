@@ -29,6 +29,8 @@ class EngineImpl final : public Engine, public std::enable_shared_from_this<Engi
   Result<std::shared_ptr<Request>> generate(
       const std::shared_ptr<Session>& session, RequestSpec spec,
       const std::function<Verdict(const Event&)>& on_event) override;
+  Result<std::vector<std::shared_ptr<Request>>> run_all(const std::shared_ptr<Session>& session,
+                                                        std::vector<RequestSpec> specs) override;
   std::vector<Event> poll(size_t events_max, int64_t timeout_ms) override;
   Result<bool> step() override;
   void close() override;

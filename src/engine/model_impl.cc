@@ -81,14 +81,15 @@ Result<std::string> ModelImpl::render(std::string_view source,
   return parsed->render(input, {});
 }
 
-Result<ModelRunner*> ModelImpl::runner(ComputePath path, ThreadPool& pool, Allocator& allocator) {
+Result<ModelRunner*> ModelImpl::runner(RunnerKind kind, ThreadPool& pool, Allocator& allocator) {
   if (!decoder_)
     return Status(Code::invalid_state,
                   text(file_->name(), ": loaded for its vocabulary only, it cannot run"));
   const std::lock_guard lock(mutex_);
-  std::unique_ptr<ModelRunner>& runner = runners_[static_cast<size_t>(path)];
+  std::unique_ptr<ModelRunner>& runner =
+      runners_[static_cast<size_t>(kind.path) * 2 + static_cast<size_t>(kind.result)];
   if (runner == nullptr) {
-    OPTIMA_ASSIGN(runner, create_model_runner(*decoder_, path, pool, allocator));
+    OPTIMA_ASSIGN(runner, create_model_runner(*decoder_, kind, pool, allocator));
   }
   return runner.get();
 }

@@ -1,5 +1,5 @@
 // A loaded model: the mapped file, its tokenizer and template, the decoder graph, and one runner
-// for each compute path that a session asked for.
+// for each compute path and result that a session asked for.
 #pragma once
 
 #include <array>
@@ -34,7 +34,7 @@ class ModelImpl final : public Model {
 
   bool closed() const { return closed_.load(); }
   // Created at first use and kept; fails with the reason (memory).
-  Result<ModelRunner*> runner(ComputePath path, ThreadPool& pool, Allocator& allocator);
+  Result<ModelRunner*> runner(RunnerKind kind, ThreadPool& pool, Allocator& allocator);
   // Compiled for this vocabulary; the last few are kept. Fails with the grammar's own error.
   Result<std::shared_ptr<const sampling::Grammar>> grammar(const GrammarSpec& spec);
   // Activations and KV of the runners made so far.
@@ -50,7 +50,7 @@ class ModelImpl final : public Model {
   int64_t load_ns_ = 0;
   std::atomic<bool> closed_{false};
   mutable std::mutex mutex_;                             // guards what follows
-  std::array<std::unique_ptr<ModelRunner>, 2> runners_;  // by ComputePath
+  std::array<std::unique_ptr<ModelRunner>, 4> runners_;  // by RunnerKind
   mutable std::unique_ptr<tokenizer::ChatTemplate> parsed_template_;
   std::unique_ptr<GrammarCache> grammars_;
 };

@@ -1,38 +1,49 @@
-// Lowers a decoder for a compute path; see model_runner.h.
+// Lowers a decoder for a compute path and a result; see model_runner.h.
 #include "engine/model_runner.h"
 
 #include <algorithm>
 
 #include "backend/cpu/cpu_runner.h"
+#include "graph/passes/passes.h"
 
 namespace optima::engine {
 namespace {
 
 // Rows scored at once: enough to share the reading of the head's weights, few enough that their
-// logits stay small.
-int64_t outputs_max(int64_t vocabulary) {
-  constexpr int64_t kLogitsBytesMax = 32 << 20;
-  return std::clamp<int64_t>(kLogitsBytesMax / (vocabulary * 4), 8, 64);
+// logits stay small. Hidden rows need no head: all of a batch, if they are not too many bytes.
+int64_t outputs_max(RunnerResult result, int64_t width) {
+  constexpr int64_t kBytesMax = 32 << 20;
+  const int64_t rows_max = result == RunnerResult::logits ? 64 : kBatchTokensMax;
+  return std::clamp<int64_t>(kBytesMax / (width * 4), 8, rows_max);
+}
+
+Result<graph::Program> lower_for(const model::Decoder& decoder, RunnerResult result,
+                                 const graph::LowerOptions& options) {
+  if (result == RunnerResult::logits) return graph::lower(decoder.graph, options);
+  OPTIMA_ASSIGN(const graph::Graph graph, graph::hidden_states(decoder.graph));
+  return graph::lower(graph, options);
 }
 
 }  // namespace
 
 Result<std::unique_ptr<ModelRunner>> create_model_runner(const model::Decoder& decoder,
-                                                         ComputePath path, ThreadPool& pool,
+                                                         RunnerKind kind, ThreadPool& pool,
                                                          Allocator& allocator) {
-  const bool fast = path == ComputePath::fast;
+  const bool fast = kind.path == ComputePath::fast;
   auto out = std::make_unique<ModelRunner>();
   const kernels::KvType kv_type = fast ? kernels::KvType::f16 : kernels::KvType::f32;
   out->layout = kv_layout(decoder.config, kv_type);
   out->vocabulary = decoder.config.vocabulary;
-  out->outputs_max = outputs_max(decoder.config.vocabulary);
+  out->result_width =
+      kind.result == RunnerResult::logits ? out->vocabulary : int64_t{decoder.config.hidden};
+  out->outputs_max = outputs_max(kind.result, out->result_width);
   graph::LowerOptions options;
-  options.tokens_max = std::min<int64_t>(kBatchTokensMax, decoder.config.context_length);
+  options.tokens_max = kBatchTokensMax;
   options.outputs_max = out->outputs_max;
   options.activations = fast ? graph::Activations::quantised : graph::Activations::fp32;
   options.kv_type = kv_type;
   options.kv = out->layout.places;
-  OPTIMA_ASSIGN(graph::Program program, graph::lower(decoder.graph, options));
+  OPTIMA_ASSIGN(graph::Program program, lower_for(decoder, kind.result, options));
   out->weight_bytes_per_step = program.weight_bytes_per_step;
   const backend::cpu::KernelTable kernels =
       fast ? backend::cpu::fast_kernels() : backend::cpu::reference_kernels();

@@ -14,11 +14,20 @@
 
 namespace optima::engine {
 
+// What a runner computes for the scored rows: logits, or the hidden rows below the head.
+enum class RunnerResult : uint8_t { logits, hidden };
+
+struct RunnerKind {
+  ComputePath path = ComputePath::fast;
+  RunnerResult result = RunnerResult::logits;
+};
+
 struct ModelRunner {
   KvLayout layout;
   std::unique_ptr<kv::PagePool> pages;
   std::unique_ptr<backend::Runner> runner;
   int64_t vocabulary = 0;
+  int64_t result_width = 0;  // floats of a scored row
   int64_t outputs_max = 0;
   int64_t weight_bytes_per_step = 0;
 };
@@ -27,7 +36,7 @@ struct ModelRunner {
 inline constexpr int64_t kBatchTokensMax = 512;
 
 Result<std::unique_ptr<ModelRunner>> create_model_runner(const model::Decoder& decoder,
-                                                         ComputePath path, ThreadPool& pool,
+                                                         RunnerKind kind, ThreadPool& pool,
                                                          Allocator& allocator);
 
 }  // namespace optima::engine

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "model/config.h"
 #include "sampling/grammar/grammar.h"
 #include "sampling/sampler.h"
 
@@ -42,12 +43,22 @@ enum class FinishReason : int32_t {
   cancelled = 6,
   deadline = 7,
   error = 8,
+  embedded = 9,  // the embedding is there
 };
 
 // What the output must look like.
 struct GrammarSpec {
   sampling::GrammarKind kind = sampling::GrammarKind::json;
   std::string text;
+};
+
+// Whether an embedding is divided by its length (L2 norm).
+enum class Normalise : int32_t { model = 0, off = 1, l2 = 2 };
+
+// An embedding instead of an answer: the hidden rows of the prompt, pooled to one vector.
+struct EmbeddingSpec {
+  std::optional<model::Pooling> pooling;  // empty = the model's own
+  Normalise normalise = Normalise::model;
 };
 
 struct RequestSpec {
@@ -66,8 +77,9 @@ struct RequestSpec {
   std::vector<int32_t> stop_tokens;
   sampling::SamplingParams sampling;
   std::optional<GrammarSpec> grammar;
-  sampling::LogitsHook logits_hook;  // empty = none; called on the driving thread
-  int64_t deadline_ms = 0;           // from submission; 0 = none
+  std::optional<EmbeddingSpec> embedding;  // as the session's output asks
+  sampling::LogitsHook logits_hook;        // empty = none; called on the driving thread
+  int64_t deadline_ms = 0;                 // from submission; 0 = none
   // Log-probability of each prompt token at position >= this, given its predecessors; -1 = none.
   int64_t prompt_logprobs_from = -1;
   // Full logits: for every position p listed (ascending; position = index in the whole token
@@ -104,6 +116,7 @@ struct RequestResult {
   std::string bytes;                   // of the tokens, as they are
   std::vector<float> prompt_logprobs;  // [prompt_tokens - from]
   int stop_index = -1;                 // which stop string
+  std::vector<float> embedding;        // [hidden]
   int64_t logits_rows = 0;             // rows written to logits_out: a last token is never fed
   Counters counters;
 };

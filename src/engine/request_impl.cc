@@ -30,7 +30,29 @@ RequestImpl::RequestImpl(std::shared_ptr<Hub> hub, std::shared_ptr<SessionImpl> 
       spec_(std::move(spec)),
       delivery_(delivery) {}
 
+// A session makes embeddings or answers, and an embedding has no part that is generated or scored.
+Status RequestImpl::check_output() const {
+  if (session_->output() == SessionOutput::tokens) {
+    if (!spec_.embedding) return {};
+    return Status(
+        Code::invalid_state,
+        "the session generates tokens: an embedding needs a session whose output is that");
+  }
+  if (!spec_.embedding)
+    return Status(Code::invalid_state, "the session makes embeddings, it generates no tokens");
+  const char* excess = nullptr;
+  if (spec_.prompt_mode == PromptMode::append) excess = "a prompt that is appended";
+  if (spec_.max_tokens != 0 || spec_.prompt_only) excess = "a number of tokens to generate";
+  if (!spec_.stop_strings.empty() || !spec_.stop_tokens.empty()) excess = "stops";
+  if (spec_.grammar) excess = "a grammar";
+  if (spec_.logits_hook || !spec_.logits_positions.empty() || spec_.prompt_logprobs_from >= 0)
+    excess = "logits";
+  if (excess == nullptr) return {};
+  return Status(Code::invalid_argument, text("an embedding has no use for ", excess));
+}
+
 Status RequestImpl::check_spec() const {
+  OPTIMA_TRY(check_output());
   if (spec_.max_tokens < 0)
     return Status(Code::invalid_argument, text("max_tokens is ", spec_.max_tokens, ", wanted >= 0"),
                   {spec_.max_tokens, -1, -1});
@@ -89,6 +111,10 @@ Status RequestImpl::prepare() {
   detokenizer_.emplace(*tokenizer, spec_.show_special ? tokenizer::SpecialText::parse
                                                       : tokenizer::SpecialText::literal);
   stops_.emplace(spec_.stop_strings);
+  if (spec_.embedding) {
+    pooler_.emplace(*spec_.embedding, *session_->model_impl().config());
+    return {};
+  }
   sampler_.emplace(spec_.sampling, static_cast<int32_t>(session_->runner().vocabulary));
   if (spec_.grammar) {
     OPTIMA_ASSIGN(auto grammar, session_->model_impl().grammar(*spec_.grammar));
@@ -99,6 +125,7 @@ Status RequestImpl::prepare() {
 
 // How many prompt tokens may come from KV: what is to be scored or continued must be computed.
 int64_t RequestImpl::reuse_limit(int64_t prompt_tokens) const {
+  if (pooler_) return pooler_->first_row(prompt_tokens);
   int64_t limit = spec_.prompt_only ? prompt_tokens : prompt_tokens - 1;
   if (spec_.prompt_logprobs_from >= 0)
     limit = std::min(limit, std::max<int64_t>(0, spec_.prompt_logprobs_from - 1));
@@ -115,10 +142,13 @@ Status RequestImpl::claim(TimePoint now) {
   const int64_t total =
       static_cast<int64_t>(prompt_.size() + (append ? s.tokens_.size() : size_t{0}));
   if (total == 0) return Status(Code::invalid_argument, "the prompt has no tokens");
-  if (total > s.context_tokens())
+  if (total > s.prompt_tokens_max())
     return Status(Code::context_full,
-                  text("the prompt has ", total, " tokens, the context holds ", s.context_tokens()),
-                  {total, s.context_tokens(), s.context_tokens()});
+                  text("the prompt has ", total, " tokens, ",
+                       s.prompt_tokens_max() < s.context_tokens() ? "in one piece can be computed "
+                                                                  : "the context holds ",
+                       s.prompt_tokens_max()),
+                  {total, s.prompt_tokens_max(), s.prompt_tokens_max()});
   tokens_before_ = s.tokens_;
   int64_t reuse = s.table_.length();
   if (append) {
@@ -127,8 +157,8 @@ Status RequestImpl::claim(TimePoint now) {
     reuse = std::min(reuse, common_prefix(s.tokens_, prompt_));
     s.tokens_ = prompt_;
   }
-  s.tokens_.reserve(static_cast<size_t>(
-      std::min(s.context_tokens(), total + (spec_.max_tokens > 0 ? spec_.max_tokens : 4096))));
+  const int64_t output_tokens = pooler_ ? 0 : spec_.max_tokens > 0 ? spec_.max_tokens : 4096;
+  s.tokens_.reserve(static_cast<size_t>(std::min(s.context_tokens(), total + output_tokens)));
   reuse = s.table_.reusable(std::min(reuse, reuse_limit(total)));
   s.table_.truncate(reuse);
   s.busy_with_ = this;
@@ -181,6 +211,7 @@ std::optional<FinishReason> RequestImpl::interrupted(TimePoint now) const {
 
 void RequestImpl::collect_scored_rows(int32_t row_begin, int64_t tokens,
                                       std::vector<ScoredRow>& out) const {
+  if (pooler_) return collect_pooled_rows(row_begin, tokens, out);
   const int64_t first = session_->table_.length();
   const auto total = static_cast<int64_t>(session_->tokens_.size());
   const int64_t scored_from =
@@ -196,7 +227,27 @@ void RequestImpl::collect_scored_rows(int32_t row_begin, int64_t tokens,
   }
 }
 
-Status RequestImpl::take_row(const ScoredRow& row, std::span<float> logits) {
+void RequestImpl::collect_pooled_rows(int32_t row_begin, int64_t tokens,
+                                      std::vector<ScoredRow>& out) const {
+  const int64_t begin = session_->table_.length();
+  const int64_t first = std::max(begin, pooler_->first_row(prompt_tokens_));
+  const int64_t end = std::min(begin + tokens, pooler_->last_row(prompt_tokens_) + 1);
+  for (int64_t position = first; position < end; ++position)
+    out.push_back({row_begin + static_cast<int32_t>(position - begin), position, false});
+}
+
+Status RequestImpl::take_row(const ScoredRow& row, std::span<float> values) {
+  return pooler_ ? pool(row, values) : take_logits(row, values);
+}
+
+Status RequestImpl::pool(const ScoredRow& row, std::span<const float> hidden) {
+  pooler_->add(hidden);
+  if (row.position != pooler_->last_row(prompt_tokens_)) return {};
+  OPTIMA_ASSIGN(result_.embedding, pooler_->finish());
+  return {};
+}
+
+Status RequestImpl::take_logits(const ScoredRow& row, std::span<float> logits) {
   const auto& positions = spec_.logits_positions;
   while (next_logits_ < positions.size() && positions[next_logits_] < row.position) ++next_logits_;
   if (next_logits_ < positions.size() && positions[next_logits_] == row.position) {
@@ -264,8 +315,10 @@ std::optional<FinishReason> RequestImpl::finish_reason_of(int32_t token) const {
 }
 
 std::optional<FinishReason> RequestImpl::publish_token(TimePoint now) {
-  if (!pick_) {  // Nothing was to be sampled: the prompt alone was asked for, or fills the context.
+  // Nothing was to be sampled: the prompt alone was asked for, or it fills the context.
+  if (!pick_) {
     if (pending_tokens() > 0) return std::nullopt;
+    if (pooler_) return FinishReason::embedded;
     return spec_.prompt_only ? FinishReason::length : FinishReason::context;
   }
   const sampling::Pick pick = std::move(*pick_);
@@ -315,6 +368,7 @@ std::shared_ptr<SessionImpl> RequestImpl::finish(FinishReason reason, Status sta
   }
   SessionImpl& s = *session_;
   s.table_.abort();
+  if (s.encodes()) s.table_.truncate(0);
   if (verdict_ == Verdict::cancel) {
     s.table_.truncate(
         s.table_.reusable(std::min(s.table_.length(), common_prefix(s.tokens_, tokens_before_))));
@@ -326,6 +380,7 @@ std::shared_ptr<SessionImpl> RequestImpl::finish(FinishReason reason, Status sta
   if (prompt_done_ != TimePoint{}) result_.counters.decode_ns = ns_between(prompt_done_, now);
   result_.finish = reason;
   result_.status = std::move(status);
+  if (reason != FinishReason::embedded) result_.embedding.clear();  // made before it was cancelled
   event.finish = reason;
   waits_for_host_ = false;
   done_ = true;

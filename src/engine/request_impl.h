@@ -11,6 +11,7 @@
 
 #include "engine/engine.h"
 #include "engine/hub.h"
+#include "engine/pooler.h"
 #include "engine/request.h"
 #include "engine/session_impl.h"
 #include "sampling/sampler.h"
@@ -65,8 +66,9 @@ class RequestImpl final : public Request, public std::enable_shared_from_this<Re
 
   // Rows to score when the `tokens` tokens after the committed ones run at `row_begin`.
   void collect_scored_rows(int32_t row_begin, int64_t tokens, std::vector<ScoredRow>& out) const;
-  // One scored row: copies, log-probabilities, and for the sampling row the next token.
-  Status take_row(const ScoredRow& row, std::span<float> logits);
+  // One scored row: copies, log-probabilities, and for the sampling row the next token; in a
+  // session for embeddings a hidden row.
+  Status take_row(const ScoredRow& row, std::span<float> values);
   // KV of `tokens` more tokens is written. Publishes prefill progress. Under the lock.
   void advance(int64_t tokens, TimePoint now);
   // Publishes the token chosen by take_row(); returns the reason if it was the last. Under the
@@ -90,7 +92,11 @@ class RequestImpl final : public Request, public std::enable_shared_from_this<Re
  private:
   Status resolve_prompt();
   Status check_spec() const;
+  Status check_output() const;
   int64_t reuse_limit(int64_t prompt_tokens) const;
+  void collect_pooled_rows(int32_t row_begin, int64_t tokens, std::vector<ScoredRow>& out) const;
+  Status take_logits(const ScoredRow& row, std::span<float> logits);
+  Status pool(const ScoredRow& row, std::span<const float> hidden);
   Status sample(std::span<float> logits);
   std::optional<FinishReason> finish_reason_of(int32_t token) const;
   Event make_event(EventType type);
@@ -113,6 +119,7 @@ class RequestImpl final : public Request, public std::enable_shared_from_this<Re
   std::optional<tokenizer::Detokenizer> detokenizer_;
   std::optional<sampling::StopStrings> stops_;
   std::optional<sampling::Pick> pick_;  // chosen, not yet published
+  std::optional<Pooler> pooler_;        // of a request for an embedding
   size_t next_logits_ = 0;              // into spec_.logits_positions
   bool waits_for_host_ = false;
   std::optional<Verdict> verdict_;

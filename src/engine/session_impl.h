@@ -2,6 +2,7 @@
 // prefix of the tokens; what is missing is computed by the next request.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -31,14 +32,22 @@ class SessionImpl final : public Session {
 
   const std::shared_ptr<Model>& model() const override { return model_base_; }
   int64_t context_tokens() const override { return context_tokens_; }
+  SessionOutput output() const override { return options_.output; }
   std::vector<int32_t> tokens() const override;
   Status truncate(int64_t tokens) override;
   Result<std::shared_ptr<Session>> fork() const override;
   void close() override;
 
+  const SessionOptions& options() const { return options_; }
   ModelImpl& model_impl() const { return *model_; }
   ModelRunner& runner() const { return *runner_; }
   int64_t chunk_tokens() const { return chunk_tokens_; }
+  // An encoder's tokens see each other: a prompt is computed in one piece, and its KV is of no use
+  // to another.
+  bool encodes() const { return model_->config()->mask == kernels::AttentionMask::all; }
+  int64_t prompt_tokens_max() const {
+    return encodes() ? std::min(context_tokens_, chunk_tokens_) : context_tokens_;
+  }
 
   // Under the hub's lock; the request in `busy_with` alone changes tokens and table.
   std::vector<int32_t> tokens_;

@@ -1,5 +1,5 @@
 // What one forward pass computes, as flat data: tokens of one or more sequences side by side, and
-// the rows whose logits are wanted. No pointers to requests or sessions.
+// the rows whose result is wanted. No pointers to requests or sessions.
 #pragma once
 
 #include <cstdint>

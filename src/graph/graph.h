@@ -241,7 +241,8 @@ class Graph {
   std::vector<Value> values;
   std::vector<Op> ops;
   std::vector<RopeTable> ropes;
-  ValueId logits = -1;  // [outputs, vocabulary]
+  ValueId result = -1;  // of scored rows: logits [outputs, vocabulary], or the hidden rows
+  ValueId hidden = -1;  // [outputs, hidden], after the last norm: what a head reads
 
   // Builders: append the operation, return the value it defines.
   ValueId embed(const Weight& table, float scale);

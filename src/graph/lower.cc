@@ -58,7 +58,7 @@ class Lowering {
                       text("graph: '", to_string(op),
                            "' belongs to an attention in no form that is computed"));
     }
-    if (graph_.logits < 0) return Status(Code::internal, "graph: no logits");
+    if (graph_.result < 0) return Status(Code::internal, "graph: no result");
     return {};
   }
 
@@ -141,7 +141,7 @@ class Lowering {
                           rows_max(rows_of(op)), matmul->weights.front().columns)),
                       step - 1, step);
     }
-    use_value(graph_.logits, end);
+    use_value(graph_.result, end);
     for (const RopeTable& table : graph_.ropes)
       angle_blocks_.push_back(new_block(options_.tokens_max * 2 * sizeof_floats(table), 0, end));
     program_.arena_bytes = place_blocks(blocks_);
@@ -277,7 +277,7 @@ class Lowering {
 
   void finish() {
     program_.ropes = graph_.ropes;
-    program_.logits = place(graph_.logits);
+    program_.result = place(graph_.result);
     program_.tokens_max = options_.tokens_max;
     program_.outputs_max = options_.outputs_max;
     program_.weight_bytes_per_step = graph_.weight_bytes_per_step();

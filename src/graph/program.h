@@ -158,7 +158,7 @@ struct Program {
   std::vector<Step> body;  // over the batch's tokens, once
   std::vector<Step> head;  // over a tile of at most outputs_max scored rows, as often as needed
   std::vector<RopeTable> ropes;
-  Place logits;
+  Place result;  // of scored rows
   int64_t tokens_max = 0;
   int64_t outputs_max = 0;
   int64_t arena_bytes = 0;

@@ -30,6 +30,13 @@ enum class Values : uint8_t {
   keys_projection,  // attn_k, before what is done to keys: there has to be a norm of the values
 };
 
+// How the hidden rows of a text become its embedding; the numbers are GGUF's.
+enum class Pooling : uint8_t {
+  mean = 1,
+  cls = 2,  // the first token's row
+  last = 3,
+};
+
 // What may differ between the layers of a model. HyperParameters::common fills in all of it.
 struct LayerConfig {
   int32_t window = 0;  // 0 = all positions
@@ -78,6 +85,9 @@ struct ModelConfig {
   kernels::GateActParams gate{kernels::GateAct::silu, 0, 0};
   kernels::Act act = kernels::Act::silu;  // of feed-forwards without a gate
   MoeConfig moe;
+  int32_t token_types = 0;  // of an encoder: rows of token_types; every token is of the first type
+  Pooling pooling = Pooling::last;    // the model's own, or the usual one of its kind
+  bool normalised_embedding = false;  // the model's embeddings have length 1
   std::vector<graph::RopeTable> ropes;
   std::vector<LayerConfig> layers;
 };

@@ -131,6 +131,7 @@ Result<ModelConfig> HyperParameters::common(NormKind norm) const {
   if (embedding->shape[1] > INT32_MAX)
     return Status(Code::format, text("vocabulary of ", embedding->shape[1], " tokens"));
   config.vocabulary = static_cast<int32_t>(embedding->shape[1]);
+  OPTIMA_TRY(read_pooling(Pooling::last, config));
   return config;
 }
 
@@ -191,6 +192,17 @@ Status HyperParameters::read_activation(std::string_view otherwise, ModelConfig&
     return {};
   }
   return Status(Code::unsupported, text("metadata key '", full("activation"), "' is '", name, "'"));
+}
+
+Status HyperParameters::read_pooling(Pooling otherwise, ModelConfig& config) const {
+  constexpr int32_t kNone = 0, kRank = 4;
+  OPTIMA_ASSIGN(const int32_t type, integer_or("pooling_type", {kNone, kRank}, kNone));
+  if (type == kRank)
+    return Status(Code::unsupported, text("metadata key '", full("pooling_type"), "' is ", kRank,
+                                          " (rank): the model scores pairs of texts"));
+  config.pooling = type == kNone ? otherwise : static_cast<Pooling>(type);
+  OPTIMA_ASSIGN(config.normalised_embedding, flag_or("embedding.normalise", false));
+  return {};
 }
 
 Status HyperParameters::read_windows(int32_t pattern_otherwise, ModelConfig& config) const {

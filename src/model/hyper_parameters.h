@@ -34,13 +34,16 @@ class HyperParameters {
   Result<std::string> string_or(std::string_view key, std::string_view otherwise) const;
 
   // The parameters that every decoder has: sizes, heads, epsilon, context; layers with these
-  // sizes, window 0 and rope 0; vocabulary from the embedding's rows.
+  // sizes, window 0 and rope 0; vocabulary from the embedding's rows; pooling, last by default.
   Result<ModelConfig> common(NormKind norm = NormKind::rms) const;
   // expert_count and expert_used_count; which layers have experts (expert_layers, all where the
   // file does not say). The width of an expert stays 0.
   Status read_experts(ModelConfig& config) const;
   // "activation" (silu, gelu_tanh, gelu_erf, relu), of feed-forwards with and without a gate.
   Status read_activation(std::string_view otherwise, ModelConfig& config) const;
+  // pooling_type and (from folders) embedding.normalise; `otherwise` where the file names no
+  // pooling.
+  Status read_pooling(Pooling otherwise, ModelConfig& config) const;
   // attention.sliding_window for the layers that attention.sliding_window_pattern names: flags by
   // layer, or every n-th layer without; `otherwise` where the file says nothing (0 = all layers).
   Status read_windows(int32_t pattern_otherwise, ModelConfig& config) const;

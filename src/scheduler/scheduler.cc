@@ -5,6 +5,16 @@
 
 namespace optima::scheduler {
 
+namespace {
+
+// A prompt of one token that runs whole waits its turn like any prompt: else a stream of such would
+// keep a long one from ever finding a whole batch's room.
+bool is_decode(const Candidate& candidate) {
+  return candidate.pending_tokens == 1 && candidate.chunks == Chunks::any;
+}
+
+}  // namespace
+
 void next(std::span<const Candidate> candidates, const Limits& limits, std::vector<Slot>& slots) {
   slots.clear();
   int64_t tokens_left = limits.tokens_max;
@@ -12,15 +22,16 @@ void next(std::span<const Candidate> candidates, const Limits& limits, std::vect
     return tokens_left > 0 && static_cast<int64_t>(slots.size()) < limits.sequences_max;
   };
   for (size_t i = 0; i < candidates.size() && has_room(); ++i) {
-    if (candidates[i].pending_tokens != 1) continue;
+    if (!is_decode(candidates[i])) continue;
     slots.push_back({i, 1});
     --tokens_left;
   }
   for (size_t i = 0; i < candidates.size() && has_room(); ++i) {
-    if (candidates[i].pending_tokens <= 1) continue;
+    if (is_decode(candidates[i])) continue;
     const int64_t tokens =
         std::min({candidates[i].pending_tokens, candidates[i].chunk_tokens_max, tokens_left});
     if (tokens <= 0) continue;
+    if (candidates[i].chunks == Chunks::whole && tokens < candidates[i].pending_tokens) continue;
     slots.push_back({i, tokens});
     tokens_left -= tokens;
   }

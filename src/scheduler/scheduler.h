@@ -9,10 +9,16 @@
 
 namespace optima::scheduler {
 
+enum class Chunks : uint8_t {
+  any,    // pending tokens may be computed piece by piece
+  whole,  // all at once or not yet: each token sees all the others
+};
+
 // A request that could run, in order of arrival.
 struct Candidate {
   int64_t pending_tokens = 0;  // tokens whose KV is missing; 1 = decode
   int64_t chunk_tokens_max = 0;
+  Chunks chunks = Chunks::any;
 };
 
 struct Limits {
@@ -26,7 +32,8 @@ struct Slot {
 };
 
 // Fills `slots` (cleared first), ordered as they lie in the batch. Not empty when a candidate has
-// pending tokens and both limits are positive.
+// pending tokens and both limits are positive; a candidate that runs whole must fit in a chunk and
+// a batch.
 void next(std::span<const Candidate> candidates, const Limits& limits, std::vector<Slot>& slots);
 
 }  // namespace optima::scheduler

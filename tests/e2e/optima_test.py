@@ -266,6 +266,49 @@ class Folder(Case):
         self.assert_error("run", self.FOLDER, "-p", "hi", "--json-schema", bad, mentions=["if"])
 
 
+class Embed(Case):
+    BERT = ROOT / "tests/goldens/embeddings/bert"
+
+    def assert_near(self, found, wanted):
+        largest = max(abs(x) for x in wanted)
+        self.assertEqual(len(found), len(wanted))
+        for a, b in zip(found, wanted):
+            self.assertAlmostEqual(a, b, delta=2e-3 * largest)
+
+    def test_folder_and_file_are_as_in_transformers(self):
+        golden = json.loads((self.BERT / "golden.json").read_text())
+        for model in (self.BERT, self.BERT / "model.gguf"):
+            for pooling in ("mean", "cls", "last"):
+                out = call_json("embed", model, *golden["texts"], "--pooling", pooling,
+                                "--normalise", "l2", "--reference")
+                self.assertEqual([e["text"] for e in out["embeddings"]], golden["texts"])
+                for entry, wanted in zip(out["embeddings"], golden["text_embeddings"]):
+                    self.assert_near(entry["embedding"], wanted[pooling]["l2"])
+
+    def test_stdin_and_option_give_the_same_line(self):
+        one = call("embed", self.BERT, stdin=b"a ship").stdout
+        self.assertEqual(one, call("embed", self.BERT, "-p", "a ship").stdout)
+        self.assertEqual(len(one.split()), 40)
+        self.assertAlmostEqual(math.hypot(*map(float, one.split())), 1, places=5)
+
+    @each_model
+    def test_decoders(self, model):
+        plain = call_json("embed", model, "the cat", "a dog", "--normalise", "l2")
+        self.assertEqual(plain["width"], call_json("inspect", model)["embedding_width"])
+        for entry in plain["embeddings"]:
+            self.assertAlmostEqual(math.hypot(*entry["embedding"]), 1, places=5)
+
+    def test_inspect(self):
+        out = call_json("inspect", self.BERT)
+        self.assertEqual((out["generates"], out["pooling"], out["normalised"]),
+                         (False, "mean", True))
+
+    def test_misuse(self):
+        self.assert_error("run", self.BERT, "-p", "a", mentions=["encoder"])
+        self.assert_error("embed", self.BERT, "a", "--pooling", "max", status=2, mentions=["max"])
+        self.assert_error("embed", self.BERT, "a " * 60, mentions=["CONTEXT_FULL", 62, 40])
+
+
 class Text(Case):
     @each_model
     def test_round_trip(self, model):

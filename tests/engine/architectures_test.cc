@@ -5,6 +5,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "tests/engine/changed_folder.h"
 #include "tests/engine/compare.h"
 
 namespace optima::engine {
@@ -199,74 +200,6 @@ INSTANTIATE_TEST_SUITE_P(All, Architectures, testing::ValuesIn(cases()), case_na
 
 // ---- options ----
 
-// Sets a key at a dotted path, or removes it when the value is null.
-void set_at(Json& config, const std::string& path, const Json& value) {
-  Json* at = &config;
-  size_t begin = 0;
-  for (size_t dot = path.find('.'); dot != std::string::npos; dot = path.find('.', begin)) {
-    at = &(*at)[path.substr(begin, dot - begin)];
-    begin = dot + 1;
-  }
-  if (value.is_null()) {
-    at->erase(path.substr(begin));
-  } else {
-    (*at)[path.substr(begin)] = value;
-  }
-}
-
-// A copy of the folder with one thing changed, removed at the end.
-class Changed {
- public:
-  Changed(const std::string& name, const Json& mutation)
-      : path_(fs::temp_directory_path() /
-              (name + std::to_string(::getpid()) + "_" + std::to_string(count_++))) {
-    fs::create_directory(path_);
-    for (const auto& entry : fs::directory_iterator(kFolder / name))
-      if (entry.path().extension() != ".gguf" && entry.path().extension() != ".bin")
-        fs::copy_file(entry.path(), path_ / entry.path().filename());
-    if (mutation.contains("config")) change_config(mutation["config"]);
-    if (mutation.contains("tensor"))
-      scale_tensor(mutation["tensor"], mutation["scale"].get<double>());
-  }
-  ~Changed() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  std::string path() const { return path_.string(); }
-
- private:
-  void change_config(const Json& changes) const {
-    std::ifstream in(path_ / "config.json");
-    Json config = Json::parse(in);
-    in.close();
-    for (const auto& [key, value] : changes.items()) set_at(config, key, value);
-    std::ofstream(path_ / "config.json") << config;
-  }
-
-  void scale_tensor(const std::string& tensor, double scale) const {
-    ASSERT_EQ(scale, 0) << "zeroes alone need no knowledge of the type";
-    for (const auto& entry : fs::directory_iterator(path_)) {
-      if (entry.path().extension() != ".safetensors") continue;
-      std::fstream file(entry.path(), std::ios::in | std::ios::out | std::ios::binary);
-      uint64_t bytes = 0;
-      file.read(reinterpret_cast<char*>(&bytes), sizeof bytes);
-      std::string header(bytes, '\0');
-      file.read(header.data(), static_cast<std::streamsize>(bytes));
-      const Json json = Json::parse(header);
-      if (!json.contains(tensor)) continue;
-      const auto offsets = json[tensor]["data_offsets"].get<std::vector<uint64_t>>();
-      const std::string zeroes(offsets[1] - offsets[0], '\0');
-      file.seekp(static_cast<std::streamoff>(sizeof bytes + bytes + offsets[0]));
-      file << zeroes;
-      return;
-    }
-    FAIL() << "no tensor " << tensor;
-  }
-
-  static inline int count_ = 0;
-  fs::path path_;
-};
-
 // Values that no released model of the family has; they are refused by name.
 bool may_be_refused(const std::string& name, const Json& mutation) {
   static const std::map<std::string, std::vector<std::string>> kRefused = {
@@ -295,7 +228,7 @@ RowPlace place_of(const Golden& golden, size_t row) {
 // be.
 std::vector<float> changed_logits(Engine& engine, const std::string& name, const Json& change,
                                   const Golden& golden, size_t sequence) {
-  const Changed changed(name, change);
+  const ChangedFolder changed(kFolder / name, change);
   auto model = engine.load(model::PathSource{changed.path()}, {});
   if (!model.ok()) {
     EXPECT_EQ(model.status().code(), Code::unsupported)

@@ -25,10 +25,10 @@ ARCHITECTURES = {
     "llama": "llama", "mistral": "llama", "mixtral": "llama", "qwen2": "qwen2", "qwen3": "qwen3",
     "qwen3_moe": "qwen3moe", "gemma2": "gemma2", "gemma3_text": "gemma3",
     "gemma4_text": "gemma4", "phi3": "phi3", "smollm3": "smollm3", "olmo2": "olmo2",
-    "gpt2": "gpt2", "gpt_neox": "gptneox", "gpt_oss": "gpt-oss",
+    "gpt2": "gpt2", "gpt_neox": "gptneox", "gpt_oss": "gpt-oss", "bert": "bert",
 }
 # Tied where the config says nothing.
-TIED = ("gemma2", "gemma3_text", "gemma4_text", "gpt2", "smollm3")
+TIED = ("gemma2", "gemma3_text", "gemma4_text", "gpt2", "smollm3", "bert")
 # Where the config has none.
 ROPE_THETA = {"mixtral": 1e6, "gpt_oss": 150000.0, "smollm3": 2e6, "gemma3_text": 1e6}
 
@@ -111,13 +111,13 @@ class Converter:
         writer.add_block_count(self.layers)
         writer.add_head_count(self.heads)
         writer.add_vocab_size(c["vocab_size"])
-        if self.arch not in ("gpt2", "gptneox"):
+        if self.arch not in ("gpt2", "gptneox", "bert"):
             self.write_kv_heads(writer)
             writer.add_layer_norm_rms_eps(c["rms_norm_eps"])
         else:
             writer.add_layer_norm_eps(self.first("layer_norm_eps", "layer_norm_epsilon"))
         self.write_ffn(writer)
-        if self.arch not in ("gpt2", "gemma4"):
+        if self.arch not in ("gpt2", "gemma4", "bert"):
             self.write_rope(writer, "full_attention" if self.arch == "gemma3" else None)
         extra = getattr(self, f"write_{self.arch.replace('-', '_')}", None)
         if extra is not None:
@@ -136,7 +136,7 @@ class Converter:
         if self.arch != "gemma4":
             writer.add_feed_forward_length(ffn)
         activation = self.first("hidden_act", "hidden_activation", "activation_function")
-        wanted = {"gpt2": "gelu_new", "gptneox": "gelu", "gemma2": "gelu_pytorch_tanh",
+        wanted = {"gpt2": "gelu_new", "gptneox": "gelu", "bert": "gelu", "gemma2": "gelu_pytorch_tanh",
                   "gemma3": "gelu_pytorch_tanh", "gemma4": "gelu_pytorch_tanh"}
         accepted = {wanted.get(self.arch, "silu")}
         if self.arch == "gpt2":
@@ -266,6 +266,17 @@ class Converter:
 
     def write_gptneox(self, writer):
         writer.add_parallel_residual(self.config.get("use_parallel_residual", True))
+
+    def write_bert(self, writer):
+        writer.add_causal_attention(False)
+        writer.add_token_type_count(self.config["type_vocab_size"])
+        pooling = self.folder / "1_Pooling" / "config.json"
+        modes = json.loads(pooling.read_text()) if pooling.exists() else {}
+        for mode, kind in (("mean_tokens", gguf.PoolingType.MEAN),
+                           ("cls_token", gguf.PoolingType.CLS),
+                           ("lasttoken", gguf.PoolingType.LAST)):
+            if modes.get(f"pooling_mode_{mode}"):
+                writer.add_pooling_type(kind)
 
     def write_gpt_oss(self, writer):
         self.write_window(writer)

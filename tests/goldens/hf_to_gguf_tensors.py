@@ -13,7 +13,8 @@ def add(writer, name, tensor):
     """Matrices as they are, vectors in f32; (blocks, scales) pairs as MXFP4."""
     if isinstance(tensor, np.ndarray):
         writer.add_tensor(name, tensor, raw_dtype=Q.MXFP4)
-    elif tensor.ndim == 1 or name.endswith(("_exps.bias", "ffn_gate_inp.weight")):
+    elif tensor.ndim == 1 or name.endswith(("_exps.bias", "ffn_gate_inp.weight",
+                                            "token_types.weight")):
         writer.add_tensor(name, tensor.float().contiguous().numpy())
     elif tensor.dtype == torch.bfloat16:
         data = tensor.contiguous().view(torch.uint16).numpy().view(np.uint8)
@@ -197,6 +198,10 @@ def renamed(converter, name, tensor):
         tensor = tensor.float() + 1
     elif arch == "gemma4":
         name, tensor = gemma4(name, tensor)
+    elif arch == "bert":
+        name = name.removeprefix("bert.").replace(".gamma", ".weight").replace(".beta", ".bias")
+        if name.startswith(("pooler.", "cls.")) or name == "embeddings.position_ids":
+            return
     elif arch == "gptneox" and ".query_key_value." in name:
         tensor = split_by_kind(tensor, heads)
     elif arch == "gpt2":

@@ -1,4 +1,4 @@
-"""The tokenizer of a Hugging Face folder as GGUF metadata, for byte-level BPE vocabularies."""
+"""The tokenizer of a Hugging Face folder as GGUF metadata: byte-level BPE and BERT's WordPiece."""
 
 import json
 
@@ -47,11 +47,38 @@ def begins_with_bos(whole, settings):
     return bool(settings.get("add_bos_token", False))
 
 
+def write_word_piece(whole, writer):
+    """Words begin with a mark, what continues one does not: the other way round than in vocab."""
+    norm = whole["normalizer"]
+    if norm["type"] != "BertNormalizer" or whole["pre_tokenizer"]["type"] != "BertPreTokenizer":
+        raise SystemExit("only BERT's form of WordPiece is converted")
+    vocab = whole["model"]["vocab"]
+    special = {added["content"] for added in whole["added_tokens"] if added["special"]}
+
+    def written(token):
+        if token in special:
+            return token
+        return token[2:] if token.startswith("##") else "\u2581" + token
+
+    names = sorted(vocab, key=vocab.get)
+    writer.add_tokenizer_model("bert")
+    writer.add_tokenizer_pre("bert-bge")
+    writer.add_token_list([written(name) for name in names])
+    writer.add_token_types([int(gguf.TokenType.CONTROL if name in special
+                                else gguf.TokenType.NORMAL) for name in names])
+    for token, add in (("[CLS]", writer.add_bos_token_id), ("[SEP]", writer.add_sep_token_id),
+                       ("[SEP]", writer.add_eos_token_id), ("[UNK]", writer.add_unk_token_id),
+                       ("[PAD]", writer.add_pad_token_id), ("[MASK]", writer.add_mask_token_id)):
+        add(vocab[token])
+
+
 def write(folder, config, writer):
     whole = json.loads((folder / "tokenizer.json").read_text())
     file = folder / "tokenizer_config.json"
     settings = json.loads(file.read_text()) if file.exists() else {}
     model = whole["model"]
+    if model["type"] == "WordPiece":
+        return write_word_piece(whole, writer)
     if model["type"] != "BPE" or model.get("byte_fallback"):
         raise SystemExit("only byte-level BPE vocabularies are converted")
     tokens = {index: text for text, index in model["vocab"].items()}

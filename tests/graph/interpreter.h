@@ -26,7 +26,7 @@ class Interpreter {
       if (const ValueId in = rewritten(op); in >= 0) row(defines(op).front()) = row(in);
       std::visit([this](const auto& o) { compute(o); }, op);
     }
-    return row(graph_.logits);
+    return row(graph_.result);
   }
 
  private:

@@ -24,7 +24,7 @@ Graph small_graph(kernels::WeightType type) {
   const ValueId act = g.gated_act(gate, up, {kernels::GateAct::silu, 0, 0});
   const ValueId y = g.add(x, g.matmul(act, weight("down", kHidden, 96, type)));
   const ValueId last = g.rms_norm(g.gather_outputs(y), ones.data(), kHidden, 1e-5f);
-  g.logits = g.matmul(last, weight("head", 10, kHidden, type));
+  g.result = g.matmul(last, weight("head", 10, kHidden, type));
   return g;
 }
 
@@ -43,6 +43,28 @@ TEST(Passes, MatmulsOfOneInputBecomeOne) {
   EXPECT_NE(to_string(after).find("matmul gate[96x64] up[96x64]"), std::string::npos)
       << to_string(after);
   EXPECT_EQ(before.weight_bytes_per_step(), after.weight_bytes_per_step());
+}
+
+TEST(Passes, HiddenStatesLeaveTheHeadOut) {
+  Graph before = group_matmuls(small_graph(kernels::WeightType::q8_0));
+  EXPECT_EQ(hidden_states(before).status().code(), Code::internal) << "hidden is not set";
+  for (const Op& op : before.ops)
+    if (const auto* norm = std::get_if<RmsNorm>(&op)) before.hidden = norm->out;
+  before.result = before.softcap(before.result, 30.0f);
+  const Result<Graph> after = hidden_states(before);
+  ASSERT_TRUE(after.ok()) << after.status().message();
+  EXPECT_EQ(after->result, before.hidden);
+  EXPECT_LT(after->weight_bytes_per_step(), before.weight_bytes_per_step());
+  const Result<Program> program = lower(*after, options(Activations::quantised));
+  ASSERT_TRUE(program.ok()) << program.status().message();
+  EXPECT_EQ(program->result.width, kHidden);
+  EXPECT_EQ(to_string(*program).substr(to_string(*program).find('\n') + 1),
+            "tokens row embed rms_norm quantise\n"
+            "tokens matmul gate up\n"
+            "tokens row gated_act quantise\n"
+            "tokens matmul down\n"
+            "tokens row add\n"
+            "outputs row gather rms_norm\n");
 }
 
 TEST(Lower, RowLocalWorkSharesAStep) {
@@ -92,7 +114,7 @@ TEST(Lower, SeveralEmbeddingsShareTheAngles) {
   const ValueId side = g.embed(weight("side", 10, 2 * kHidden, kernels::WeightType::f32), 2.0f);
   const ValueId y = g.add(x, g.columns(side, kHidden, kHidden));
   const ValueId normed = g.rms_norm(g.gather_outputs(y), nullptr, kHidden, 1e-5f);
-  g.logits = g.matmul(normed, weight("head", 10, kHidden, kernels::WeightType::f32));
+  g.result = g.matmul(normed, weight("head", 10, kHidden, kernels::WeightType::f32));
   const Result<Program> program = lower(g, options(Activations::fp32));
   ASSERT_TRUE(program.ok()) << program.status().message();
   EXPECT_EQ(to_string(*program).substr(to_string(*program).find('\n') + 1),
@@ -114,7 +136,7 @@ TEST(Lower, AttentionReadsWhereItsLayersKvLies) {
     const ValueId scores = g.mask(g.scores(y, kv, 0.25f), MaskKind::causal, 0);
     y = g.weigh_values(g.softmax(scores, nullptr), kv);
   }
-  g.logits = g.matmul(g.gather_outputs(y), weight("head", 10, 16, kernels::WeightType::f32));
+  g.result = g.matmul(g.gather_outputs(y), weight("head", 10, 16, kernels::WeightType::f32));
   LowerOptions with_kv = options(Activations::fp32);
   with_kv.kv = {{0, 0, 32}, {2, 64, 32}};
   EXPECT_EQ(lower(g, with_kv).status().code(), Code::internal) << "written out";
@@ -138,7 +160,7 @@ TEST(Lower, ContradictionsAreErrors) {
   Graph undefined;
   undefined.values.resize(2);
   undefined.ops.emplace_back(Add{0, 0, 1});
-  undefined.logits = 1;
+  undefined.result = 1;
   EXPECT_EQ(lower(undefined, options(Activations::fp32)).status().code(), Code::internal);
   EXPECT_EQ(lower(Graph{}, options(Activations::fp32)).status().code(), Code::internal);
 }

@@ -33,6 +33,23 @@ TEST(Scheduler, PromptsShareTheBudgetInOrderOfArrival) {
   EXPECT_EQ(slots[1].tokens, 212);
 }
 
+TEST(Scheduler, WhatRunsWholeIsNotCut) {
+  const std::vector<Slot> slots = run(
+      {{300, 512, Chunks::whole}, {300, 512, Chunks::whole}, {200, 512, Chunks::whole}}, {512, 8});
+  ASSERT_EQ(slots.size(), 2u);
+  EXPECT_EQ(slots[0].tokens, 300);
+  EXPECT_EQ(slots[1].candidate, 2u);
+  EXPECT_EQ(slots[1].tokens, 200);
+}
+
+TEST(Scheduler, ShortTextsThatRunWholeDoNotStarveALongOne) {
+  const std::vector<Slot> slots =
+      run({{512, 512, Chunks::whole}, {1, 512, Chunks::whole}}, {512, 8});
+  ASSERT_EQ(slots.size(), 1u);
+  EXPECT_EQ(slots[0].candidate, 0u);
+  EXPECT_EQ(slots[0].tokens, 512);
+}
+
 TEST(Scheduler, ChunkAndSequenceLimitsHold) {
   EXPECT_EQ(run({{1000, 64}}, {512, 8})[0].tokens, 64);
   EXPECT_EQ(run({{1, 64}, {1, 64}, {1, 64}}, {512, 2}).size(), 2u);

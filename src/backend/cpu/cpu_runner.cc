@@ -83,11 +83,11 @@ class CpuRunner final : public Runner {
                     text(count, " rows to score, the arena holds ", program_.outputs_max),
                     {count, -1, program_.outputs_max});
     OPTIMA_TRY(walk(program_.head, batch, count, begin, nullptr));
-    return reinterpret_cast<float*>(memory_.data() + program_.logits.offset);
+    return reinterpret_cast<float*>(memory_.data() + program_.result.offset);
   }
 
   int64_t argmax(const float* row) const override {
-    return kernels_.argmax(row, program_.logits.width);
+    return kernels_.argmax(row, program_.result.width);
   }
 
   int64_t arena_bytes() const override { return static_cast<int64_t>(memory_.size()); }

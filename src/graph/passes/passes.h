@@ -1,7 +1,8 @@
-// Rewrites of a graph. Each keeps the values of the logits; to_string() before and after shows
-// what it did.
+// Rewrites of a graph. Each keeps what its result is, unless it says otherwise; to_string() before
+// and after shows what it did.
 #pragma once
 
+#include "base/status.h"
 #include "graph/graph.h"
 
 namespace optima::graph {
@@ -17,5 +18,9 @@ Graph group_matmuls(Graph graph);
 // - no part of it is read by anything else.
 // What is in no such form stays as it is, and lower() refuses it.
 Graph recognise_attention(Graph graph);
+
+// Makes the hidden rows the result and drops what only the head needed. Fails with `internal` when
+// the graph does not say which rows they are.
+Result<Graph> hidden_states(Graph graph);
 
 }  // namespace optima::graph

@@ -71,6 +71,7 @@ inline constexpr HfTensorName kLlamaNames[] = {
     {"model.layers.{}.mlp.down_proj.bias", "blk.{}.ffn_down.bias"},
 };
 
+extern const Architecture kBert;
 extern const Architecture kGemma2;
 extern const Architecture kGemma3;
 extern const Architecture kGemma4;

@@ -235,9 +235,22 @@ Result<graph::Graph> build_graph(const ModelConfig& c, Weights& w, const Decoder
   if (w.has("output.weight")) {
     OPTIMA_ASSIGN(head, w.matrix("output.weight", c.vocabulary, c.hidden));
   }
-  OPTIMA_ASSIGN(const ValueId last, apply_norm(g, c, w, g.gather_outputs(x), "output_norm"));
-  g.logits = g.matmul(last, head);
-  if (c.logit_softcap > 0) g.logits = g.softcap(g.logits, c.logit_softcap);
+  OPTIMA_ASSIGN(g.hidden, apply_norm(g, c, w, g.gather_outputs(x), "output_norm"));
+  g.result = g.matmul(g.hidden, head);
+  if (c.logit_softcap > 0) g.result = g.softcap(g.result, c.logit_softcap);
+  return g;
+}
+
+Result<graph::Graph> build_encoder_graph(const ModelConfig& c, Weights& w,
+                                         const EncoderParts& parts) {
+  graph::Graph g;
+  OPTIMA_ASSIGN(ValueId x, parts.embed(g, c, w));
+  OPTIMA_ASSIGN(x, apply_norm(g, c, w, x, "token_embd_norm"));
+  for (size_t layer = 0; layer < c.layers.size(); ++layer) {
+    BlockBuilder block(g, c, w, static_cast<int32_t>(layer), -1);
+    OPTIMA_ASSIGN(x, parts.block(block, x));
+  }
+  g.hidden = g.result = g.gather_outputs(x);
   return g;
 }
 

@@ -99,6 +99,15 @@ struct DecoderParts {
 Result<graph::Graph> build_graph(const ModelConfig& config, Weights& weights,
                                  const DecoderParts& parts);
 
+struct EncoderParts {
+  Result<graph::ValueId> (*embed)(graph::Graph& graph, const ModelConfig& config, Weights& weights);
+  Result<graph::ValueId> (*block)(BlockBuilder& block, graph::ValueId x);
+};
+
+// Embedding, token_embd_norm, blocks. There is no head: the result are the hidden rows.
+Result<graph::Graph> build_encoder_graph(const ModelConfig& config, Weights& weights,
+                                         const EncoderParts& parts);
+
 // The block that most have: x + attention(norm(x)), then + ffn(norm(.)).
 Result<graph::ValueId> pre_norm_block(BlockBuilder& block, graph::ValueId x,
                                       const AttentionParts& attention,

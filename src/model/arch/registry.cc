@@ -8,9 +8,9 @@
 namespace optima::model {
 namespace {
 
-constexpr std::array<const Architecture*, 13> kArchitectures = {
-    &kGemma2, &kGemma3, &kGemma4, &kGpt2,  &kGptNeox,  &kGptOss, &kLlama,
-    &kOlmo2,  &kPhi3,   &kQwen2,  &kQwen3, &kQwen3Moe, &kSmolLm3};
+constexpr std::array<const Architecture*, 14> kArchitectures = {
+    &kBert,  &kGemma2, &kGemma3, &kGemma4, &kGpt2,  &kGptNeox,  &kGptOss,
+    &kLlama, &kOlmo2,  &kPhi3,   &kQwen2,  &kQwen3, &kQwen3Moe, &kSmolLm3};
 
 Result<Decoder> describe(const ModelFile& file) {
   OPTIMA_ASSIGN(const std::optional<std::string_view> name,

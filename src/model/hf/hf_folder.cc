@@ -12,6 +12,7 @@
 #include "model/hf/coded_weights.h"
 #include "model/hf/hf_composite.h"
 #include "model/hf/hf_config.h"
+#include "model/hf/hf_pooling.h"
 #include "model/hf/hf_quantisation.h"
 #include "model/hf/hf_tensors.h"
 #include "model/hf/safetensors.h"
@@ -38,6 +39,7 @@ class FolderReader {
     OPTIMA_TRY(read_documents());
     OPTIMA_TRY(read_config());
     OPTIMA_TRY(read_chat_template());
+    OPTIMA_TRY(read_pooling());
     if (options_.content == FileContent::full) OPTIMA_TRY(read_weights());
     OPTIMA_TRY(report(1.0f));
     return ModelFile::create(std::move(parts_));
@@ -64,15 +66,18 @@ class FolderReader {
   }
 
   Status read_documents() {
-    for (const std::string_view name : kDocuments) {
-      if (!exists(name)) continue;
-      OPTIMA_ASSIGN(const std::span<const std::byte> bytes, map(name));
-      if (static_cast<int64_t>(bytes.size()) > kDocumentBytesMax)
-        return Status(Code::format, text(name, " has ", bytes.size(), " bytes, the limit is ",
-                                         kDocumentBytesMax));
-      parts_.documents.emplace(
-          name, std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
-    }
+    for (const std::string_view name : kDocuments)
+      if (exists(name)) OPTIMA_TRY(read_document(name));
+    return {};
+  }
+
+  Status read_document(std::string_view name) {
+    OPTIMA_ASSIGN(const std::span<const std::byte> bytes, map(name));
+    if (static_cast<int64_t>(bytes.size()) > kDocumentBytesMax)
+      return Status(Code::format,
+                    text(name, " has ", bytes.size(), " bytes, the limit is ", kDocumentBytesMax));
+    parts_.documents.emplace(
+        name, std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
     return {};
   }
 
@@ -180,6 +185,22 @@ class FolderReader {
     return {};
   }
 
+  // Folders of sentence-transformers have a modules.json and a folder for each module.
+  Status read_pooling() {
+    constexpr std::string_view kModules = "modules.json";
+    if (form_ == nullptr || !exists(kModules)) return {};
+    OPTIMA_TRY(read_document(kModules));
+    OPTIMA_ASSIGN(const json::Value list, parse(kModules));
+    OPTIMA_ASSIGN(const PoolingModules modules, read_modules(list));
+    MetadataWriter out(parts_, form_->architecture);
+    OPTIMA_TRY(out.flag("embedding.normalise", modules.normalises));
+    if (modules.pooling_folder.empty()) return {};
+    const std::string name = modules.pooling_folder + "/config.json";
+    OPTIMA_TRY(read_document(name));
+    OPTIMA_ASSIGN(const json::Value config, parse(name));
+    return translate_pooling(config, out);
+  }
+
   // The shard of each tensor, from the index.
   Result<std::vector<std::string>> shard_names() {
     constexpr std::string_view kIndex = "model.safetensors.index.json";
@@ -256,9 +277,16 @@ class FolderReader {
     const auto is_head = [](const Tensor& tensor) { return tensor.name == "output.weight"; };
     const auto head = std::find_if(parts_.tensors.begin(), parts_.tensors.end(), is_head);
     if (tied_ && *tied_ && head != parts_.tensors.end()) parts_.tensors.erase(head);
-    if (tied_ && !*tied_ && head == parts_.tensors.end())
+    if (tied_ && !*tied_ && head == parts_.tensors.end() && has_head())
       return Status(Code::format, "the head's tensor (lm_head.weight) is missing");
     return {};
+  }
+
+  // An encoder has none.
+  bool has_head() const {
+    const auto is_head = [](const HfTensorName& row) { return row.gguf == "output.weight"; };
+    return std::any_of(form_->tensors.begin(), form_->tensors.end(), is_head) ||
+           std::any_of(form_->shared.begin(), form_->shared.end(), is_head);
   }
 
   const std::string& path_;

@@ -26,6 +26,7 @@ enum class HfTransform : uint8_t {
   mxfp4_gate_of_pairs,
   mxfp4_up_of_pairs,
   read_with_blocks,  // such scales: no tensor of their own
+  unused,            // it has no part in what is computed
 };
 
 // "{}" stands for the layer, a second "{}" for the expert. A tensor may have several rows.
@@ -42,6 +43,7 @@ struct HfForm {
   Status (*translate)(const HfConfig& config, MetadataWriter& out);
   std::span<const HfTensorName> tensors;
   std::span<const HfTensorName> shared;  // names that others use too; those above come first
+  std::string_view prefix = "";          // of all names or of none, as the folder was saved
 };
 
 // ---- parts that architectures share ----

@@ -118,14 +118,17 @@ Status HfTensors::add_all(const std::vector<SafeTensor>& tensors) {
 Status HfTensors::add(const SafeTensor& tensor) {
   bool known = false;
   bool own = false;
+  std::string_view tensor_name = tensor.name;
+  if (!form_.prefix.empty() && tensor_name.starts_with(form_.prefix))
+    tensor_name.remove_prefix(form_.prefix.size());
   for (const HfTensorName& row : form_.tensors) {
-    const std::string name = renamed(tensor.name, row);
+    const std::string name = renamed(tensor_name, row);
     if (name.empty()) continue;
     known = own = true;
     OPTIMA_TRY(add_row(tensor, row, name));
   }
   for (const HfTensorName& row : form_.shared) {
-    const std::string name = own ? std::string() : renamed(tensor.name, row);
+    const std::string name = own ? std::string() : renamed(tensor_name, row);
     if (name.empty()) continue;
     known = true;
     OPTIMA_TRY(add_row(tensor, row, name));
@@ -164,6 +167,7 @@ Status HfTensors::add_row(const SafeTensor& tensor, const HfTensorName& row, std
     case HfTransform::mxfp4_up_of_pairs:
       return mxfp4(tensor, gguf, {1, 2});
     case HfTransform::read_with_blocks:
+    case HfTransform::unused:
       return {};
   }
   return Status(Code::internal, "no such transform");

@@ -1,0 +1,323 @@
+// Embeddings against transformers (tests/goldens/embeddings): decoders and BERT, folder and GGUF,
+// every pooling, each option of BERT's config.json changed in turn; batches; misuse.
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "tests/engine/changed_folder.h"
+#include "tests/engine/compare.h"
+
+namespace optima::engine {
+namespace {
+
+using Json = nlohmann::json;
+namespace fs = std::filesystem;
+
+const fs::path kGoldens = OPTIMA_SOURCE_DIR "/tests/goldens";
+const fs::path kFolder = kGoldens / "embeddings";
+
+Json read_json(const fs::path& path) {
+  std::ifstream file(path);
+  return Json::parse(file);
+}
+
+model::Pooling pooling_of(const std::string& name) {
+  if (name == "mean") return model::Pooling::mean;
+  return name == "cls" ? model::Pooling::cls : model::Pooling::last;
+}
+
+SessionOptions embedding_options(ComputePath path = ComputePath::reference) {
+  SessionOptions options;
+  options.output = SessionOutput::embedding;
+  options.path = path;
+  return options;
+}
+
+RequestSpec embedding_request(std::vector<int32_t> ids, const EmbeddingSpec& how) {
+  RequestSpec spec;
+  spec.ids = std::move(ids);
+  spec.has_ids = true;
+  spec.embedding = how;
+  return spec;
+}
+
+std::vector<float> embed(Engine& engine, const std::shared_ptr<Session>& session,
+                         const RequestSpec& spec) {
+  const auto request = must(engine.generate(session, spec, nullptr));
+  EXPECT_TRUE(request->result().status.ok()) << request->result().status.message();
+  EXPECT_EQ(request->result().finish, FinishReason::embedded);
+  return request->result().embedding;
+}
+
+double largest(const std::vector<float>& values) {
+  double out = 0;
+  for (const float value : values) out = std::max(out, std::abs(static_cast<double>(value)));
+  return out;
+}
+
+double cosine(const std::vector<float>& a, const std::vector<float>& b) {
+  double ab = 0, aa = 0, bb = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    ab += double{a[i]} * double{b[i]};
+    aa += double{a[i]} * double{a[i]};
+    bb += double{b[i]} * double{b[i]};
+  }
+  return ab / std::sqrt(aa * bb);
+}
+
+constexpr double kTolerance = 1e-3;  // of the largest value
+constexpr double kCosineMin = 0.999;
+
+void compare(const std::vector<float>& truth, const std::vector<float>& found, ComputePath path) {
+  ASSERT_EQ(found.size(), truth.size());
+  if (path == ComputePath::reference) {
+    EXPECT_LE(max_error(truth, found), kTolerance * largest(truth));
+  } else {
+    EXPECT_GE(cosine(truth, found), kCosineMin);
+    EXPECT_NEAR(largest(found), largest(truth), 0.05 * largest(truth));
+  }
+}
+
+struct Case {
+  std::string name;
+  fs::path model;
+  ComputePath path;
+};
+
+// Every checkpoint, as folder and as GGUF, on both paths.
+std::vector<Case> cases() {
+  std::vector<std::pair<std::string, fs::path>> folders;
+  const Json decoders = read_json(kFolder / "decoders.json");
+  for (const auto& [name, golden] : decoders["models"].items())
+    folders.emplace_back(name, kGoldens / "arch" / name);
+  for (const char* name : {"bert", "bert_mlm"}) folders.emplace_back(name, kFolder / name);
+  std::vector<Case> out;
+  for (const auto& [name, folder] : folders)
+    for (const ComputePath path : {ComputePath::reference, ComputePath::fast}) {
+      out.push_back({name, folder, path});
+      out.push_back({name, folder / "model.gguf", path});
+    }
+  return out;
+}
+
+void PrintTo(const Case& value, std::ostream* out) {
+  *out << value.model;
+}
+
+Json golden_of(const std::string& name) {
+  if (fs::exists(kFolder / name)) return read_json(kFolder / name / "golden.json");
+  return read_json(kFolder / "decoders.json")["models"][name];
+}
+
+class Embeddings : public testing::TestWithParam<Case> {};
+
+TEST_P(Embeddings, AreThoseOfTransformers) {
+  const Json golden = golden_of(GetParam().name);
+  const Closing engine{new_engine()};
+  const auto model = must(engine->load(model::PathSource{GetParam().model.string()}, {}));
+  const auto session = must(engine->create_session(model, embedding_options(GetParam().path)));
+  for (size_t s = 0; s < golden["sequences"].size(); ++s) {
+    const auto ids = golden["sequences"][s].get<std::vector<int32_t>>();
+    for (const auto& [pooling, forms] : golden["embeddings"][s].items()) {
+      SCOPED_TRACE("sequence " + std::to_string(s) + " " + pooling);
+      EmbeddingSpec how{pooling_of(pooling), Normalise::off};
+      compare(forms["plain"].get<std::vector<float>>(),
+              embed(*engine.engine, session, embedding_request(ids, how)), GetParam().path);
+      how.normalise = Normalise::l2;
+      compare(forms["l2"].get<std::vector<float>>(),
+              embed(*engine.engine, session, embedding_request(ids, how)), GetParam().path);
+    }
+  }
+}
+
+// The model's own pooling and normalisation, from text.
+TEST_P(Embeddings, OfTextsTheModelsOwnWay) {
+  const Json golden = golden_of(GetParam().name);
+  if (!golden.contains("texts")) return;
+  const bool folder = fs::is_directory(GetParam().model);
+  const Closing engine{new_engine()};
+  const auto model = must(engine->load(model::PathSource{GetParam().model.string()}, {}));
+  const auto session = must(engine->create_session(model, embedding_options(GetParam().path)));
+  // GGUF has a key for the pooling, none for the norm.
+  const bool normalised = folder && golden["normalised"].get<bool>();
+  for (size_t i = 0; i < golden["texts"].size(); ++i) {
+    RequestSpec spec;
+    spec.text = golden["texts"][i];
+    spec.embedding.emplace();
+    const auto request = must(engine->generate(session, spec, nullptr));
+    EXPECT_EQ(request->result().prompt_ids, golden["text_ids"][i].get<std::vector<int32_t>>());
+    const Json& forms = golden["text_embeddings"][i][golden["pooling"].get<std::string>()];
+    compare(forms[normalised ? "l2" : "plain"].get<std::vector<float>>(),
+            request->result().embedding, GetParam().path);
+  }
+}
+
+// All sequences in one pass give what each gives alone, bit for bit.
+TEST_P(Embeddings, OfABatchAreThoseOfOne) {
+  const Json golden = golden_of(GetParam().name);
+  EngineOptions host_driven;
+  host_driven.drive = Drive::host;
+  const Closing engine{new_engine(host_driven)};
+  const auto model = must(engine->load(model::PathSource{GetParam().model.string()}, {}));
+  const auto options = embedding_options(GetParam().path);
+  const auto alone = must(engine->create_session(model, options));
+  const EmbeddingSpec mean{model::Pooling::mean, Normalise::off};
+  std::vector<std::shared_ptr<Session>> sessions;
+  std::vector<std::shared_ptr<Request>> requests;
+  std::vector<std::vector<float>> wanted;
+  for (const Json& sequence : golden["sequences"]) {
+    const RequestSpec spec = embedding_request(sequence.get<std::vector<int32_t>>(), mean);
+    wanted.push_back(embed(*engine.engine, alone, spec));
+  }
+  for (const Json& sequence : golden["sequences"]) {
+    const RequestSpec spec = embedding_request(sequence.get<std::vector<int32_t>>(), mean);
+    sessions.push_back(must(engine->create_session(model, options)));
+    requests.push_back(must(engine->submit(sessions.back(), spec)));
+  }
+  EXPECT_TRUE(must(engine->step()));
+  for (size_t i = 0; i < requests.size(); ++i) {
+    ASSERT_TRUE(requests[i]->done()) << "one pass is enough";
+    EXPECT_LE(max_error(wanted[i], requests[i]->result().embedding), 1e-5 * largest(wanted[i]));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Embeddings, testing::ValuesIn(cases()), [](const auto& row) {
+  return row.param.name + (row.param.model.extension() == ".gguf" ? "_gguf" : "_folder") +
+         (row.param.path == ComputePath::fast ? "_fast" : "_reference");
+});
+
+class BertOptions : public testing::TestWithParam<std::string> {};
+
+TEST_P(BertOptions, EachChangesTheEmbeddingAsItDoesInTransformers) {
+  const Json golden = golden_of(GetParam());
+  const auto ids = golden["sequences"].back().get<std::vector<int32_t>>();
+  const Closing engine{new_engine()};
+  for (const Json& mutation : golden["mutations"]) {
+    SCOPED_TRACE(mutation.contains("config") ? mutation["config"].dump()
+                                             : mutation["tensor"].dump());
+    EXPECT_GE(mutation["moves"].get<double>(), 10 * kTolerance);
+    const ChangedFolder changed(kFolder / GetParam(), mutation);
+    const auto model = must(engine->load(model::PathSource{changed.path()}, {}));
+    const auto session = must(engine->create_session(model, embedding_options()));
+    const RequestSpec spec = embedding_request(ids, {model::Pooling::mean, Normalise::off});
+    compare(mutation["mean"].get<std::vector<float>>(), embed(*engine.engine, session, spec),
+            ComputePath::reference);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, BertOptions, testing::Values("bert", "bert_mlm"),
+                         [](const auto& row) { return row.param; });
+
+// ---- sessions ----
+
+std::shared_ptr<Model> load(Engine& engine, const fs::path& path) {
+  return must(engine.load(model::PathSource{path.string()}, {}));
+}
+
+std::vector<int32_t> longest_sequence(const std::string& name) {
+  return golden_of(name)["sequences"].back().get<std::vector<int32_t>>();
+}
+
+TEST(EmbeddingSession, DecodersTakeAPromptChunkByChunk) {
+  const Closing engine{new_engine()};
+  const auto model = load(*engine.engine, kGoldens / "arch/llama_llama3");
+  const auto ids = longest_sequence("llama_llama3");
+  const auto whole = must(engine->create_session(model, embedding_options()));
+  SessionOptions options = embedding_options();
+  options.prefill_chunk_tokens = 7;
+  const auto chunked = must(engine->create_session(model, options));
+  for (const model::Pooling pooling :
+       {model::Pooling::mean, model::Pooling::cls, model::Pooling::last}) {
+    const RequestSpec spec = embedding_request(ids, {pooling, Normalise::off});
+    const std::vector<float> wanted = embed(*engine.engine, whole, spec);
+    EXPECT_LE(max_error(wanted, embed(*engine.engine, chunked, spec)), 1e-5 * largest(wanted));
+  }
+}
+
+// What is pooled has to be computed: the mean needs all rows, the last one only itself.
+TEST(EmbeddingSession, ThePrefixIsReusedWhereItsRowsAreNotPooled) {
+  const Closing engine{new_engine()};
+  const auto model = load(*engine.engine, kGoldens / "arch/llama_llama3");
+  const auto session = must(engine->create_session(model, embedding_options()));
+  const auto ids = longest_sequence("llama_llama3");
+  const auto cached = [&](model::Pooling pooling) {
+    const auto request =
+        must(engine->generate(session, embedding_request(ids, {pooling, Normalise::off}), nullptr));
+    return request->result().counters.cached_tokens;
+  };
+  EXPECT_EQ(cached(model::Pooling::mean), 0);
+  EXPECT_EQ(cached(model::Pooling::last), static_cast<int64_t>(ids.size()) - 1);
+  EXPECT_EQ(cached(model::Pooling::mean), 0);
+  EXPECT_EQ(cached(model::Pooling::cls), 0);
+}
+
+TEST(EmbeddingSession, EncodersReuseNothing) {
+  const Closing engine{new_engine()};
+  const auto model = load(*engine.engine, kFolder / "bert");
+  const auto session = must(engine->create_session(model, embedding_options()));
+  const auto ids = longest_sequence("bert");
+  const RequestSpec spec = embedding_request(ids, {model::Pooling::last, Normalise::off});
+  const std::vector<float> first = embed(*engine.engine, session, spec);
+  const auto again = must(engine->generate(session, spec, nullptr));
+  EXPECT_EQ(again->result().counters.cached_tokens, 0);
+  EXPECT_EQ(again->result().embedding, first);
+}
+
+TEST(EmbeddingSession, EncodersTakeAPromptInOnePiece) {
+  const Closing engine{new_engine()};
+  const auto model = load(*engine.engine, kFolder / "bert");
+  SessionOptions options = embedding_options();
+  options.prefill_chunk_tokens = 8;
+  const auto session = must(engine->create_session(model, options));
+  const EmbeddingSpec mean{model::Pooling::mean, Normalise::off};
+  const auto ids = longest_sequence("bert");
+  const Status refused =
+      engine->generate(session, embedding_request(ids, mean), nullptr).take_status();
+  EXPECT_EQ(refused.code(), Code::context_full);
+  EXPECT_EQ(refused.numbers().wanted, static_cast<int64_t>(ids.size()));
+  EXPECT_EQ(refused.numbers().limit, 8);
+  const std::vector<int32_t> fits(ids.begin(), ids.begin() + 8);
+  EXPECT_EQ(embed(*engine.engine, session, embedding_request(fits, mean)).size(), 40u);
+}
+
+TEST(EmbeddingSession, AnEncoderGeneratesNothing) {
+  const Closing engine{new_engine()};
+  const auto model = load(*engine.engine, kFolder / "bert");
+  EXPECT_EQ(engine->create_session(model, {}).status().code(), Code::unsupported);
+}
+
+TEST(EmbeddingSession, GeneratingAndEmbeddingDoNotMix) {
+  const Closing engine{new_engine()};
+  const auto model = load(*engine.engine, kGoldens / "arch/llama_llama3");
+  const auto embedding = must(engine->create_session(model, embedding_options()));
+  const auto generating = must(engine->create_session(model, {}));
+  const RequestSpec embed_it = embedding_request({3, 4, 5}, {});
+  EXPECT_EQ(engine->generate(generating, embed_it, nullptr).status().code(), Code::invalid_state);
+  EXPECT_EQ(engine->generate(embedding, ids_request({3, 4, 5}, 2), nullptr).status().code(),
+            Code::invalid_state);
+  // Both at once, each through a program of its own.
+  const auto first = must(engine->submit(embedding, embed_it));
+  const auto second = must(engine->submit(generating, ids_request({3, 4, 5}, 2)));
+  EXPECT_TRUE(first->wait(10'000));
+  EXPECT_TRUE(second->wait(10'000));
+  EXPECT_EQ(first->result().finish, FinishReason::embedded);
+  EXPECT_EQ(second->result().tokens.size(), 2u);
+}
+
+TEST(EmbeddingSession, OneRequestThatCannotBeginEndsAll) {
+  const Closing engine{new_engine()};
+  const auto model = load(*engine.engine, kFolder / "bert");
+  const auto session = must(engine->create_session(model, embedding_options()));
+  std::vector<RequestSpec> specs(3, embedding_request({2, 7, 3}, {}));
+  specs[1].ids.assign(41, 7);
+  const auto refused = engine->run_all(session, specs);
+  EXPECT_EQ(refused.status().code(), Code::context_full);
+  EXPECT_NE(refused.status().message().find("request 1 of 3"), std::string::npos)
+      << refused.status().message();
+  specs[1].ids = {2, 3};
+  EXPECT_EQ(must(engine->run_all(session, specs)).size(), 3u);
+}
+
+}  // namespace
+}  // namespace optima::engine
