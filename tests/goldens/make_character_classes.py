@@ -14,8 +14,10 @@ import tiktoken
 from tokenizers import Regex, pre_tokenizers
 
 OUT = pathlib.Path(__file__).resolve().parent / "tokenizer/character_classes.txt"
-CODE_POINTS = [c for c in range(0x40000) if not 0xD800 <= c < 0xE000] + list(range(0xE0000, 0xE0200))
-CATEGORIES = "L Lu Ll Lt Lm Lo M Mn Mc Me N Nd Nl No P Pc Pd Ps Pe Pi Pf Po S Sm Sc Sk So Z Zs Cf Cc"
+CODE_POINTS = [c for c in range(0x40000) if not 0xD800 <= c < 0xE000]
+CODE_POINTS += range(0xE0000, 0xE0200)
+CATEGORIES = """L Lu Ll Lt Lm Lo M Mn Mc Me N Nd Nl No P Pc Pd Ps Pe Pi Pf Po S Sm Sc Sk So Z Zs
+Cf Cc"""
 PATTERNS = [rf"\p{{{c}}}" for c in CATEGORIES.split()] + [
     r"\p{Han}",
     r"\w",
@@ -42,7 +44,9 @@ def oniguruma(pattern):
 def rust(pattern):
     """What the pattern does not match is not encoded at all."""
     ranks = {bytes([b]): b for b in range(256)}
-    encoding = tiktoken.Encoding("classes", pat_str=pattern, mergeable_ranks=ranks, special_tokens={})
+    encoding = tiktoken.Encoding(
+        "classes", pat_str=pattern, mergeable_ranks=ranks, special_tokens={}
+    )
     found = set()
     for start in range(0, len(CODE_POINTS), 4096):
         text = "".join(map(chr, CODE_POINTS[start : start + 4096]))

@@ -116,7 +116,7 @@ def ranks_of(path):
 
 
 def tekken_of(path):
-    """(ranks as ids, pattern, special tokens) of a Tekken file, the latter as mistral-common says."""
+    """(ranks as ids, pattern, special tokens) of a Tekken file, the last as mistral-common says."""
     from mistral_common.tokens.tokenizers.tekken import Tekkenizer
 
     data = json.loads(path.read_text())

@@ -159,7 +159,8 @@ class Comparison:
         said = [w is not None for w in want]
         tally.compared += sum(said)
         tally.unsaid += len(said) - sum(said)
-        flat = np.fromiter(itertools.chain.from_iterable(w for w in want if w is not None), np.int32)
+        known = (w for w in want if w is not None)
+        flat = np.fromiter(itertools.chain.from_iterable(known), np.int32)
         counts = np.array([-1 if w is None else len(w) for w in want], np.int64)
         if not all(said) or not np.array_equal(counts, sizes) or not np.array_equal(flat, ids):
             for text, one, have in zip(texts, want, split(sizes, ids)):
@@ -211,8 +212,8 @@ class Comparison:
                     at += size
             size //= 2
         want, have = self.both(what, flags, text)
-        print(f"{self.subject.name}: {what}, flags {flags}: {ascii(text)}\n  want {want}\n  have {have}",
-              flush=True)
+        print(f"{self.subject.name}: {what}, flags {flags}: {ascii(text)}")
+        print(f"  want {want}\n  have {have}", flush=True)
 
     def slowest(self):
         _, text, flags, nanoseconds = self.tally.slowest
@@ -242,11 +243,12 @@ def compare(subject, corpus, args):
         slowest = comparison.slowest()
         helper.close()
     tally, seconds = comparison.tally, time.perf_counter() - begin
+    megabytes = tally.bytes / 1e6
     print(
-        f"{subject.name}: {tally.compared} strings ({tally.unsaid} left out), {tally.ids} differences;"
-        f" {tally.decoded} decoded, {tally.texts} differences; {seconds:.0f} s;"
-        f" MB/s {tally.bytes / 1e6 / tally.ours:.1f}, oracle {tally.bytes / 1e6 / tally.theirs:.1f}"
-        f" ({oracle.name}); {slowest}",
+        f"{subject.name}: {tally.compared} strings ({tally.unsaid} left out),"
+        f" {tally.ids} differences; {tally.decoded} decoded, {tally.texts} differences;"
+        f" {seconds:.0f} s; MB/s {megabytes / tally.ours:.1f},"
+        f" oracle {megabytes / tally.theirs:.1f} ({oracle.name}); {slowest}",
         flush=True,
     )
     return tally.ids + tally.texts

