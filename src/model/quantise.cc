@@ -19,14 +19,14 @@ bool ends_with(std::string_view text, std::string_view tail) {
 }
 
 // Matrices that products read, and the embedding; not the few small ones where an error would
-// decide (routers), nor tables that are added as they are (positions, biases of experts).
+// decide (routers), nor tables that are added as they are (positions, types, biases of experts).
 bool is_quantised(const Tensor& tensor) {
   const bool plain = tensor.type == kernels::WeightType::f32 ||
                      tensor.type == kernels::WeightType::f16 ||
                      tensor.type == kernels::WeightType::bf16;
   return plain && tensor.rank >= 2 && tensor.row_length() % kBlock == 0 &&
          ends_with(tensor.name, ".weight") && !ends_with(tensor.name, "ffn_gate_inp.weight") &&
-         tensor.name != "position_embd.weight";
+         tensor.name != "position_embd.weight" && tensor.name != "token_types.weight";
 }
 
 bool is_embedding_or_head(std::string_view name) {

@@ -1,4 +1,5 @@
-// A copy of a model's folder with one thing changed: a key of config.json, or a tensor zeroed.
+// A copy of a model's folder with one thing changed: a key of config.json, a tensor zeroed, or a
+// prefix taken off the names of tensors.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -41,6 +42,7 @@ class ChangedFolder {
     if (mutation.contains("config")) change_config(mutation["config"]);
     if (mutation.contains("tensor"))
       scale_tensor(mutation["tensor"], mutation["scale"].get<double>());
+    if (mutation.contains("strip")) strip_names(mutation["strip"]);
   }
   ~ChangedFolder() {
     std::error_code ignored;
@@ -75,6 +77,26 @@ class ChangedFolder {
       return;
     }
     FAIL() << "no tensor " << tensor;
+  }
+
+  void strip_names(const std::string& prefix) const {
+    std::ifstream in(path_ / "model.safetensors", std::ios::binary);
+    uint64_t bytes = 0;
+    in.read(reinterpret_cast<char*>(&bytes), sizeof bytes);
+    std::string header(bytes, '\0');
+    in.read(header.data(), static_cast<std::streamsize>(bytes));
+    const std::string data((std::istreambuf_iterator<char>(in)), {});
+    in.close();
+    auto renamed = nlohmann::json::object();
+    const auto named = nlohmann::json::parse(header);
+    for (const auto& [name, entry] : named.items())
+      renamed[name.starts_with(prefix) ? name.substr(prefix.size()) : name] = entry;
+    header = renamed.dump();
+    header.append((8 - header.size() % 8) % 8, ' ');
+    bytes = header.size();
+    std::ofstream out(path_ / "model.safetensors", std::ios::binary);
+    out.write(reinterpret_cast<const char*>(&bytes), sizeof bytes);
+    out << header << data;
   }
 
   static inline int count_ = 0;

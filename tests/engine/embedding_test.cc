@@ -1,9 +1,11 @@
 // Embeddings against transformers (tests/goldens/embeddings): decoders and BERT, folder and GGUF,
 // every pooling, each option of BERT's config.json changed in turn; batches; misuse.
+#include <chrono>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "tests/engine/changed_folder.h"
 #include "tests/engine/compare.h"
@@ -305,6 +307,46 @@ TEST(EmbeddingSession, GeneratingAndEmbeddingDoNotMix) {
   EXPECT_EQ(second->result().tokens.size(), 2u);
 }
 
+// The first row, which is all of it here, was pooled by then.
+TEST(EmbeddingSession, CancelledBetweenChunksThereIsNoEmbedding) {
+  EngineOptions host_driven;
+  host_driven.drive = Drive::host;
+  const Closing engine{new_engine(host_driven)};
+  const auto model = load(*engine.engine, kGoldens / "arch/llama_llama3");
+  SessionOptions options = embedding_options();
+  options.prefill_chunk_tokens = 7;
+  const auto session = must(engine->create_session(model, options));
+  const auto ids = longest_sequence("llama_llama3");
+  const RequestSpec spec = embedding_request(ids, {model::Pooling::cls, Normalise::off});
+  const std::vector<float> wanted = embed(*engine.engine, session, spec);
+  int64_t done = 0;
+  const auto request = must(engine->generate(session, spec, [&](const Event& event) {
+    if (event.type == EventType::prefill) done = event.tokens_done;
+    return Verdict::cancel;
+  }));
+  EXPECT_EQ(done, 7);
+  EXPECT_EQ(request->result().finish, FinishReason::cancelled);
+  EXPECT_TRUE(request->result().embedding.empty());
+  EXPECT_EQ(session->tokens(), ids) << "as before the request";
+  EXPECT_EQ(embed(*engine.engine, session, spec), wanted);
+}
+
+TEST(EmbeddingSession, ADeadlineEndsIt) {
+  EngineOptions host_driven;
+  host_driven.drive = Drive::host;
+  const Closing engine{new_engine(host_driven)};
+  const auto model = load(*engine.engine, kFolder / "bert");
+  const auto session = must(engine->create_session(model, embedding_options()));
+  RequestSpec spec = embedding_request({2, 7, 3}, {});
+  spec.deadline_ms = 1;
+  const auto request = must(engine->submit(session, spec));
+  std::this_thread::sleep_for(std::chrono::milliseconds(3));
+  while (must(engine->step())) {
+  }
+  EXPECT_EQ(request->result().finish, FinishReason::deadline);
+  EXPECT_TRUE(request->result().embedding.empty());
+}
+
 TEST(EmbeddingSession, OneRequestThatCannotBeginEndsAll) {
   const Closing engine{new_engine()};
   const auto model = load(*engine.engine, kFolder / "bert");
@@ -317,6 +359,72 @@ TEST(EmbeddingSession, OneRequestThatCannotBeginEndsAll) {
       << refused.status().message();
   specs[1].ids = {2, 3};
   EXPECT_EQ(must(engine->run_all(session, specs)).size(), 3u);
+}
+
+// ---- what is refused ----
+
+TEST(EmbeddingFiles, OptionsThatAreNotComputedAreNamed) {
+  const Closing engine{new_engine()};
+  const std::pair<const char*, Json> rows[] = {{"is_decoder", true},
+                                               {"add_cross_attention", true},
+                                               {"position_embedding_type", "relative_key"},
+                                               {"hidden_act", "tanh"},
+                                               {"no_such_option", 1}};
+  for (const auto& [key, value] : rows) {
+    const ChangedFolder changed(kFolder / "bert", {{"config", {{key, value}}}});
+    const auto model = engine->load(model::PathSource{changed.path()}, {});
+    EXPECT_EQ(model.status().code(), Code::unsupported) << key;
+    EXPECT_NE(model.status().message().find(key), std::string::npos) << model.status().message();
+  }
+}
+
+TEST(EmbeddingFiles, EncodersNeedNoTiedHead) {
+  const Closing engine{new_engine()};
+  for (const Json& value : {Json(false), Json(true), Json()}) {
+    const ChangedFolder changed(kFolder / "bert", {{"config", {{"tie_word_embeddings", value}}}});
+    EXPECT_TRUE(engine->load(model::PathSource{changed.path()}, {}).ok()) << value;
+  }
+}
+
+// Models that make embeddings are often saved without the class that holds the head.
+TEST(EmbeddingFiles, NamesWithoutThePrefixOfTheWholeModel) {
+  const Closing engine{new_engine()};
+  const std::pair<fs::path, const char*> rows[] = {{kGoldens / "arch/qwen3", "model."},
+                                                   {kGoldens / "arch/gpt2", "transformer."},
+                                                   {kFolder / "bert_mlm", "bert."}};
+  for (const auto& [folder, prefix] : rows) {
+    const ChangedFolder changed(folder, {{"strip", prefix}});
+    const RequestSpec spec = embedding_request({3, 40, 50}, {});
+    const auto embedding = [&](const fs::path& path) {
+      const auto session =
+          must(engine->create_session(load(*engine.engine, path), embedding_options()));
+      return embed(*engine.engine, session, spec);
+    };
+    EXPECT_EQ(embedding(changed.path()), embedding(folder)) << folder;
+  }
+}
+
+// A GGUF file with one number of its metadata changed: key, type and value follow each other.
+TEST(EmbeddingFiles, PoolingsOfGgufFiles) {
+  const Closing engine{new_engine()};
+  std::ifstream file(kFolder / "bert/model.gguf", std::ios::binary);
+  std::string bytes((std::istreambuf_iterator<char>(file)), {});
+  const std::string key = "bert.pooling_type";
+  const size_t at = bytes.find(key) + key.size() + sizeof(uint32_t);
+  ASSERT_EQ(bytes[at], 1) << "mean";
+  const auto load_with = [&](char pooling) {
+    bytes[at] = pooling;
+    return engine->load(model::MemorySource{reinterpret_cast<const std::byte*>(bytes.data()),
+                                            static_cast<int64_t>(bytes.size())},
+                        {});
+  };
+  EXPECT_EQ(must(load_with(0))->config()->pooling, model::Pooling::mean) << "of encoders";
+  EXPECT_EQ(must(load_with(2))->config()->pooling, model::Pooling::cls);
+  EXPECT_EQ(must(load_with(3))->config()->pooling, model::Pooling::last);
+  const Status rank = load_with(4).take_status();
+  EXPECT_EQ(rank.code(), Code::unsupported);
+  EXPECT_NE(rank.message().find("rank"), std::string::npos) << rank.message();
+  EXPECT_EQ(load_with(5).status().code(), Code::format);
 }
 
 }  // namespace

@@ -43,7 +43,6 @@ struct HfForm {
   Status (*translate)(const HfConfig& config, MetadataWriter& out);
   std::span<const HfTensorName> tensors;
   std::span<const HfTensorName> shared;  // names that others use too; those above come first
-  std::string_view prefix = "";          // of all names or of none, as the folder was saved
 };
 
 // ---- parts that architectures share ----

@@ -16,6 +16,11 @@ namespace {
 constexpr std::array<std::string_view, 4> kPassedOver = {".rotary_emb.inv_freq", ".masked_bias",
                                                          ".attn.bias", ".attention.bias"};
 
+// What names begin with when the model was saved with a head. One that was saved without, as many
+// are that make embeddings, has none of these.
+constexpr std::array<std::string_view, 4> kBasePrefixes = {"model.", "transformer.", "gpt_neox.",
+                                                           "bert."};
+
 bool ends_with(std::string_view text, std::string_view tail) {
   return text.size() >= tail.size() && text.substr(text.size() - tail.size()) == tail;
 }
@@ -116,28 +121,30 @@ Status HfTensors::add_all(const std::vector<SafeTensor>& tensors) {
 }
 
 Status HfTensors::add(const SafeTensor& tensor) {
-  bool known = false;
-  bool own = false;
-  std::string_view tensor_name = tensor.name;
-  if (!form_.prefix.empty() && tensor_name.starts_with(form_.prefix))
-    tensor_name.remove_prefix(form_.prefix.size());
-  for (const HfTensorName& row : form_.tensors) {
-    const std::string name = renamed(tensor_name, row);
-    if (name.empty()) continue;
-    known = own = true;
-    OPTIMA_TRY(add_row(tensor, row, name));
-  }
-  for (const HfTensorName& row : form_.shared) {
-    const std::string name = own ? std::string() : renamed(tensor_name, row);
-    if (name.empty()) continue;
-    known = true;
-    OPTIMA_TRY(add_row(tensor, row, name));
+  OPTIMA_ASSIGN(bool known, add_as(tensor, tensor.name));
+  for (const std::string_view prefix : kBasePrefixes) {
+    if (known) return {};
+    OPTIMA_ASSIGN(known, add_as(tensor, text(prefix, tensor.name)));
   }
   if (known) return {};
   for (const std::string_view tail : kPassedOver)
     if (ends_with(tensor.name, tail)) return {};
   return Status(Code::unsupported, text("tensor ", in_quotes(tensor.name),
                                         " is not known for model_type ", form_.model_type));
+}
+
+Result<bool> HfTensors::add_as(const SafeTensor& tensor, std::string_view name) {
+  bool known = false;
+  for (const std::span<const HfTensorName> rows : {form_.tensors, form_.shared}) {
+    if (known) break;
+    for (const HfTensorName& row : rows) {
+      const std::string gguf = renamed(name, row);
+      if (gguf.empty()) continue;
+      known = true;
+      OPTIMA_TRY(add_row(tensor, row, gguf));
+    }
+  }
+  return known;
 }
 
 Status HfTensors::add_row(const SafeTensor& tensor, const HfTensorName& row, std::string name) {

@@ -23,6 +23,8 @@ class HfTensors {
 
  private:
   Status add(const SafeTensor& tensor);
+  // What the form makes of the tensor under this name; false when it does not know the name.
+  Result<bool> add_as(const SafeTensor& tensor, std::string_view name);
   Status add_row(const SafeTensor& tensor, const HfTensorName& row, std::string name);
   Status add_as_is(const SafeTensor& tensor, std::string_view name);
   Status add_one(const SafeTensor& tensor, std::string_view name);
