@@ -168,7 +168,6 @@ SENTENCEPIECE = {
         "normalization_rule_name": "identity",
         "remove_extra_whitespaces": False,
         "add_dummy_prefix": False,
-        "user_defined_symbols": SYMBOLS,
     },
     "unigram-symbols": {
         "model_type": "unigram",
