@@ -82,6 +82,8 @@ class Converter:
         coded = self.config.get("quantization_config", {}).get("quant_method")
         if coded not in (None, "mxfp4"):
             raise Refused(f"weights quantised by {coded} have no form in GGUF")
+        if self.config.get("scale_attn_by_inverse_layer_idx"):
+            raise Refused("an attention scale that falls with the layer has no form in GGUF")
         self.kind = kind
         self.arch = ARCHITECTURES[kind]
         self.layers = self.first("num_hidden_layers", "n_layer")

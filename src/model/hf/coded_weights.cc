@@ -95,9 +95,13 @@ struct CodedWeights::Job {
   const std::byte* code_row(int64_t row) const {
     return codes.data.data() + static_cast<size_t>(row) * code_row_bytes;
   }
-  float scale_at(int64_t row, int64_t column) const {
-    return scales.values[static_cast<size_t>(row / scales.block_rows * scales.across +
-                                             column / scales.block_columns)];
+  // Calls span(begin, end, scale) for the columns of a row that share a scale.
+  template <typename Span>
+  void for_scales(int64_t row, const Span& span) const {
+    const float* scale =
+        scales.values.data() + static_cast<size_t>(row / scales.block_rows * scales.across);
+    for (int64_t begin = 0; begin < columns; begin += scales.block_columns, ++scale)
+      span(begin, std::min(columns, begin + scales.block_columns), *scale);
   }
 
   // The codes of a row as whole numbers.
@@ -117,21 +121,22 @@ struct CodedWeights::Job {
 
   // Blocks of 32 with the scale in F16 before the codes.
   void write_blocks(const int8_t* from, int64_t row, std::byte* block) const {
-    const kernels::QuantiseRowFn to_half = kernels::quantise_row(WeightType::f16);
-    for (int64_t c = 0; c < columns; c += kBlock) {
-      const float scale = scale_at(row, c);
-      to_half(&scale, block, 1);
-      block += 2;
-      if (to == WeightType::q8_0) {
-        std::memcpy(block, from + c, kBlock);
-        block += kBlock;
-        continue;
+    for_scales(row, [&](int64_t begin, int64_t end, float scale) {
+      std::byte half[2];
+      kernels::quantise_row(WeightType::f16)(&scale, half, 1);
+      for (int64_t c = begin; c < end; c += kBlock) {
+        block = std::copy(std::begin(half), std::end(half), block);
+        if (to == WeightType::q8_0) {
+          std::memcpy(block, from + c, kBlock);
+          block += kBlock;
+          continue;
+        }
+        for (int64_t i = 0; i < kBlock / 2; ++i, ++block) {
+          const int low = from[c + i] + 8, high = from[c + i + kBlock / 2] + 8;
+          *block = static_cast<std::byte>(low | high << 4);
+        }
       }
-      for (int64_t i = 0; i < kBlock / 2; ++i, ++block) {
-        const int low = from[c + i] + 8, high = from[c + i + kBlock / 2] + 8;
-        *block = static_cast<std::byte>(low | high << 4);
-      }
-    }
+    });
   }
 
   // `codes_row` and `values` hold a row. The result is the column of a weight that is not a number,
@@ -140,18 +145,21 @@ struct CodedWeights::Job {
     std::byte* to_row = out + static_cast<size_t>(row) * out_row_bytes;
     if (codes.type == SafeType::f8_e4m3) {
       const std::byte* from = code_row(row);
-      for (int64_t c = 0; c < columns; ++c) {
-        if (is_nan_code(from[c])) return c;
-        values[c] = kE4m3[static_cast<size_t>(from[c])] * scale_at(row, c);
-      }
+      const std::byte* bad = std::find_if(from, from + columns, is_nan_code);
+      if (bad != from + columns) return bad - from;
+      for_scales(row, [&](int64_t begin, int64_t end, float scale) {
+        for (int64_t c = begin; c < end; ++c)
+          values[c] = kE4m3[static_cast<size_t>(from[c])] * scale;
+      });
     } else {
       whole_codes(row, codes_row);
       if (to == WeightType::q8_0 || to == WeightType::q4_0) {
         write_blocks(codes_row, row, to_row);
         return -1;
       }
-      for (int64_t c = 0; c < columns; ++c)
-        values[c] = static_cast<float>(codes_row[c]) * scale_at(row, c);
+      for_scales(row, [&](int64_t begin, int64_t end, float scale) {
+        for (int64_t c = begin; c < end; ++c) values[c] = static_cast<float>(codes_row[c]) * scale;
+      });
     }
     kernels::quantise_row(to)(values, to_row, columns);
     return -1;
