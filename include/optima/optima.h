@@ -238,6 +238,11 @@ typedef int32_t optima_grammar;
 #define OPTIMA_GRAMMAR_GBNF 3
 #define OPTIMA_GRAMMAR_REGEX 4 /* The whole output matches the regular expression. */
 
+/* How metrics are called. */
+typedef int32_t optima_metric_names;
+#define OPTIMA_METRICS_NATIVE 0 /* optima_*. */
+#define OPTIMA_METRICS_VLLM 1 /* As vLLM calls those that it has, for dashboards that exist. */
+
 /* Bits of optima_ext.type. */
 /* A library that does not know this extension may ignore it. Without the bit it must fail. */
 #define OPTIMA_EXT_OPTIONAL 0x80000000u
@@ -281,6 +286,7 @@ typedef struct optima_model_info optima_model_info;
 typedef struct optima_metadata optima_metadata;
 typedef struct optima_tensor_info optima_tensor_info;
 typedef struct optima_memory optima_memory;
+typedef struct optima_metrics optima_metrics;
 typedef struct optima_probe_report optima_probe_report;
 typedef struct optima_api_v1 optima_api_v1;
 
@@ -304,6 +310,10 @@ typedef int32_t (*optima_progress_fn)(void* user, float fraction);
 
 /* Reads exactly `bytes` at `offset`. 0 = done, anything else = failed (OPTIMA_E_IO). */
 typedef int32_t (*optima_read_fn)(void* user, void* into, int64_t offset, int64_t bytes);
+
+/* Writes exactly `bytes` behind what it wrote before. 0 = done, anything else = failed
+ * (OPTIMA_E_IO). */
+typedef int32_t (*optima_write_fn)(void* user, const void* from, int64_t bytes);
 
 /* Memory aligned to `alignment` (a power of two, at least 64), or NULL. Called from any thread. */
 typedef void* (*optima_alloc_fn)(void* user, size_t bytes, size_t alignment);
@@ -357,10 +367,16 @@ struct optima_engine_options {
   optima_log_fn log; /* Log messages. NULL = silent. */
   void* log_user; /* For log. */
   optima_release_fn log_release; /* For log_user; after the last message. May be NULL. */
+  /* Most memory for KV, that of sessions and what is kept for later prompts. 0 = half of the
+   * memory that is free now; with memory_limit_bytes that limit alone. */
+  int64_t kv_budget_bytes;
+  /* Of it, for KV that no session holds and that a later prompt may begin with. 0 = a quarter,
+   * at most 512 MiB; -1 = none. */
+  int64_t kv_cached_bytes;
 };
 #define OPTIMA_ENGINE_OPTIONS_INIT \
   { (uint32_t)sizeof(optima_engine_options), 0, NULL, 0, 0, NULL, 0, 0, 0, 0, NULL, NULL, NULL, \
-    NULL, NULL, NULL, NULL }
+    NULL, NULL, NULL, NULL, 0, 0 }
 
 /* How a model is opened. All zero = the defaults. */
 struct optima_model_options {
@@ -641,9 +657,34 @@ struct optima_memory {
   int64_t weights_mapped_bytes;
   int64_t kv_bytes; /* Of used_bytes, KV. */
   int64_t activation_bytes; /* Of used_bytes, activations. */
+  int64_t kv_cached_bytes; /* Of used_bytes, KV that no session holds. */
+  int64_t kv_budget_bytes; /* Most KV, held and cached; 0 = no limit but limit_bytes. */
 };
 #define OPTIMA_MEMORY_INIT \
-  { (uint32_t)sizeof(optima_memory), 0, 0, 0, 0, 0, 0, 0 }
+  { (uint32_t)sizeof(optima_memory), 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+
+/* What an engine does and has done. Times in seconds; sums over the requests or tokens that are
+ * counted beside them. */
+struct optima_metrics {
+  uint32_t struct_size; /* Set by the caller; at most so many bytes are written. */
+  uint32_t reserved1; /* Zero. */
+  int64_t requests_running; /* Requests that have begun and not ended. */
+  int64_t requests_waiting; /* Requests that have not begun. */
+  int64_t kv_pages_held; /* KV pages that sessions hold. */
+  int64_t kv_pages_sealed; /* KV pages that are known by their tokens, held or cached. */
+  int64_t kv_pages_cached; /* KV pages that no session holds. */
+  uint64_t prompt_tokens; /* Prompt tokens of all requests that began. */
+  uint64_t prompt_tokens_cached; /* Of them, those whose KV was there. */
+  uint64_t output_tokens; /* Tokens generated. */
+  uint64_t batches; /* Forward passes. */
+  uint64_t requests_finished; /* Requests that ended. */
+  uint64_t first_token_count; /* Requests with a first token. */
+  double first_token_seconds; /* From submission to the first token, summed. */
+  uint64_t inter_token_count; /* Tokens after a first one. */
+  double inter_token_seconds; /* Between two tokens of a request, summed. */
+};
+#define OPTIMA_METRICS_INIT \
+  { (uint32_t)sizeof(optima_metrics), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* What the machine can do. 0 = not measured. GB = 10^9 bytes. */
 struct optima_probe_report {
@@ -1095,6 +1136,47 @@ OPTIMA_MT_SAFE OPTIMA_API const float* optima_result_embedding(
 OPTIMA_MT_SAFE OPTIMA_API const float* optima_buffer_floats(
     const optima_buffer* buffer, int64_t* count) OPTIMA_NOEXCEPT;
 
+/* Writes the session's tokens and KV as a stream for optima_session_restore, with checksums.
+ * write is called on this thread only. BUSY while a request runs; IO when write fails. Since
+ * 1.1. */
+OPTIMA_MT_SAFE OPTIMA_API optima_status optima_session_save(
+    const optima_session* session, optima_write_fn write, void* user,
+    optima_error** err) OPTIMA_NOEXCEPT;
+
+/* Length of the stream that optima_session_save would write now; 0 for NULL. Since 1.1. */
+OPTIMA_MT_SAFE OPTIMA_API int64_t optima_session_save_bytes(
+    const optima_session* session) OPTIMA_NOEXCEPT;
+
+/* The same into a file, which is there whole or not at all. UTF-8 path, length or OPTIMA_NTS.
+ * Since 1.1. */
+OPTIMA_MT_SAFE OPTIMA_API optima_status optima_session_save_path(
+    const optima_session* session, const char* path, size_t path_bytes,
+    optima_error** err) OPTIMA_NOEXCEPT;
+
+/* Makes a session that goes on where one of the same model, path and output was saved. options
+ * may be NULL. Destroy with optima_session_destroy. Errors: VERSION for another version, model
+ * or KV type, with both values; FORMAT for what is damaged; CONTEXT_FULL; IO; OOM_HOST. Since
+ * 1.1. */
+OPTIMA_MT_SAFE OPTIMA_API optima_status optima_session_restore(
+    optima_model* model, const optima_session_options* options,
+    const optima_io* io, optima_session** out, optima_error** err) OPTIMA_NOEXCEPT;
+
+/* The same from a file. Since 1.1. */
+OPTIMA_MT_SAFE OPTIMA_API optima_status optima_session_restore_path(
+    optima_model* model, const optima_session_options* options, const char* path,
+    size_t path_bytes, optima_session** out, optima_error** err) OPTIMA_NOEXCEPT;
+
+/* What the engine does and has done, as of now. Since 1.1. */
+OPTIMA_MT_SAFE OPTIMA_API optima_status optima_metrics_query(
+    const optima_engine* engine, optima_metrics* out, optima_error** err) OPTIMA_NOEXCEPT;
+
+/* The same with histograms as Prometheus text; every line has the label `engine` with this
+ * value, length or OPTIMA_NTS. Read with optima_buffer_text, destroy with optima_buffer_destroy.
+ * Since 1.1. */
+OPTIMA_MT_SAFE OPTIMA_API optima_status optima_metrics_render(
+    const optima_engine* engine, optima_metric_names names, const char* label,
+    size_t label_bytes, optima_buffer** out, optima_error** err) OPTIMA_NOEXCEPT;
+
 /* All functions, for users of dlopen: optima_get_api. Only ever grows at the end; struct_size
  * says how far. */
 struct optima_api_v1 {
@@ -1223,6 +1305,21 @@ struct optima_api_v1 {
                                size_t text_count, optima_buffer** out, optima_error** err);
   const float* (*result_embedding)(const optima_result* result, int64_t* count);
   const float* (*buffer_floats)(const optima_buffer* buffer, int64_t* count);
+  optima_status (*session_save)(const optima_session* session, optima_write_fn write, void* user,
+                                optima_error** err);
+  int64_t (*session_save_bytes)(const optima_session* session);
+  optima_status (*session_save_path)(const optima_session* session, const char* path,
+                                     size_t path_bytes, optima_error** err);
+  optima_status (*session_restore)(optima_model* model, const optima_session_options* options,
+                                   const optima_io* io, optima_session** out, optima_error** err);
+  optima_status (*session_restore_path)(optima_model* model, const optima_session_options* options,
+                                        const char* path, size_t path_bytes, optima_session** out,
+                                        optima_error** err);
+  optima_status (*metrics_query)(const optima_engine* engine, optima_metrics* out,
+                                 optima_error** err);
+  optima_status (*metrics_render)(const optima_engine* engine, optima_metric_names names,
+                                  const char* label, size_t label_bytes, optima_buffer** out,
+                                  optima_error** err);
 };
 
 #ifdef __cplusplus

@@ -69,6 +69,8 @@ Result<engine::EngineOptions> read_options(const optima_engine_options& options)
   out.priority = options.priority;
   out.drive = static_cast<engine::Drive>(options.drive);
   out.memory_limit_bytes = options.memory_limit_bytes;
+  out.kv_budget_bytes = options.kv_budget_bytes;
+  out.kv_cached_bytes = options.kv_cached_bytes;
   return out;
 }
 
@@ -149,6 +151,8 @@ optima_status optima_mem_query(const optima_engine* engine, optima_memory* out,
     memory.weights_mapped_bytes = use.weights_mapped_bytes;
     memory.kv_bytes = use.kv_bytes;
     memory.activation_bytes = use.activation_bytes;
+    memory.kv_cached_bytes = use.kv_cached_bytes;
+    memory.kv_budget_bytes = use.kv_budget_bytes;
     write_struct(out, memory);
     return {};
   });

@@ -2,6 +2,7 @@
 
 #include "abi/guard.h"
 #include "abi/handle.h"
+#include "abi/io.h"
 #include "abi/model_box.h"
 #include "abi/structs.h"
 
@@ -64,25 +65,6 @@ optima_status guard_open(const optima_engine* engine, const optima_model_options
   });
 }
 
-Result<model::Source> callback_source(const optima_io* in, ReleaseOnce& hook) {
-  if (in == nullptr) return Status(Code::invalid_argument, "io: NULL");
-  if (readable(in)) hook = ReleaseOnce(in->release, in->user);
-  OPTIMA_ASSIGN(const optima_io io, read_struct("io", in));
-  if (io.read == nullptr) return Status(Code::invalid_argument, "io.read: NULL");
-  if (io.length < 0) {
-    return Status(Code::invalid_argument,
-                  text("io.length is ", io.length, ", must not be negative"));
-  }
-  model::CallbackSource source;
-  source.length = io.length;
-  source.read = [io](void* into, int64_t offset, int64_t bytes) {
-    int32_t failed = 1;
-    contain([&] { failed = io.read(io.user, into, offset, bytes); });
-    return failed == 0;
-  };
-  return model::Source(std::move(source));
-}
-
 void fill_sizes(const model::ModelConfig& config, optima_model_info& info) {
   info.layers = static_cast<int32_t>(config.layers.size());
   info.hidden = config.hidden;
@@ -127,12 +109,8 @@ optima_status optima_model_open_path(optima_engine* engine, const char* path, si
                                      const optima_model_options* options, optima_model** out,
                                      optima_error** err) noexcept {
   return guard_open(engine, options, out, err, [&]() -> Result<Source> {
-    OPTIMA_ASSIGN(const std::string_view name, read_text("path", path, path_bytes));
-    if (name.empty()) return Status(Code::invalid_argument, "path: empty");
-    if (name.find('\0') != std::string_view::npos) {
-      return Status(Code::invalid_argument, "path: contains a NUL byte");
-    }
-    return Source(optima::model::PathSource{std::string(name)});
+    OPTIMA_ASSIGN(std::string name, read_path(path, path_bytes));
+    return Source(optima::model::PathSource{std::move(name)});
   });
 }
 
@@ -164,7 +142,10 @@ optima_status optima_model_open_io(optima_engine* engine, const optima_io* io,
                                    const optima_model_options* options, optima_model** out,
                                    optima_error** err) noexcept {
   ReleaseOnce hook;
-  return guard_open(engine, options, out, err, [&] { return callback_source(io, hook); });
+  return guard_open(engine, options, out, err, [&]() -> Result<Source> {
+    OPTIMA_ASSIGN(auto source, read_io(io, hook));
+    return Source(std::move(source));
+  });
 }
 
 void optima_model_destroy(optima_model* model) noexcept {

@@ -32,20 +32,23 @@ void PackedBatch::add(RequestImpl& request, int64_t tokens) {
   const SessionImpl& session = *request.session();
   const int64_t first = session.table_.length();
   const auto row_begin = static_cast<int64_t>(token_ids_.size());
-  runs_.push_back({row_begin, tokens, first, session.context_tokens(), {}});
-  for (int64_t i = 0; i < tokens; ++i) {
-    token_ids_.push_back(session.tokens_[static_cast<size_t>(first + i)]);
+  const auto drafts = static_cast<int64_t>(request.drafts().size());
+  runs_.push_back({row_begin, tokens + drafts, first, session.context_tokens(), {}});
+  const auto* own = session.tokens_.data() + first;
+  token_ids_.insert(token_ids_.end(), own, own + tokens);
+  token_ids_.insert(token_ids_.end(), request.drafts().begin(), request.drafts().end());
+  for (int64_t i = 0; i < tokens + drafts; ++i)
     positions_.push_back(static_cast<int32_t>(first + i));
-  }
   for (size_t group = 0; group < session.runner().layout.groups.size(); ++group)
     page_lists_.push_back(session.table_.pages(group).data());
   const size_t scored_begin = scored_.size();
-  request.collect_scored_rows(static_cast<int32_t>(row_begin), tokens, scored_);
+  request.collect_scored_rows(static_cast<int32_t>(row_begin), tokens + drafts, scored_);
   sequences_.push_back({&request,
-                        tokens,
+                        tokens + drafts,
+                        drafts,
                         scored_begin,
                         scored_.size(),
-                        kv_bytes_read(session.runner().layout, first, tokens),
+                        kv_bytes_read(session.runner().layout, first, tokens + drafts),
                         {}});
 }
 

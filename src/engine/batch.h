@@ -15,6 +15,7 @@ namespace optima::engine {
 struct PackedSequence {
   RequestImpl* request = nullptr;
   int64_t tokens = 0;
+  int64_t drafts = 0;                       // of them, guesses
   size_t scored_begin = 0, scored_end = 0;  // into PackedBatch::scored
   int64_t kv_bytes_read = 0;                // by attention, over all layers
   Status failure;  // of this request alone: its grammar, its hook, its logits
@@ -22,7 +23,8 @@ struct PackedSequence {
 
 class PackedBatch {
  public:
-  // Adds the next `tokens` tokens of the request's session; their pages must be reserved.
+  // Adds the next `tokens` tokens of the request's session and its drafts; the pages of all must be
+  // reserved.
   void add(RequestImpl& request, int64_t tokens);
   void clear();
   bool empty() const { return sequences_.empty(); }

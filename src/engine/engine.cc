@@ -49,26 +49,67 @@ ModelRunner* EngineImpl::retire_and_choose(TimePoint time, Sessions& released) {
 // Fills batch_ with what the scheduler chose and has room for. A request whose pages cannot be had
 // ends with the numbers; the others go on.
 void EngineImpl::schedule(ModelRunner* runner, TimePoint time, Sessions& released) {
+  publish_ready(time, released);
   candidates_.clear();
   candidate_requests_.clear();
+  int64_t decodes = 0, decoding = 0;  // of this turn; and those that wait for their host's answer
   for (const auto& request : active_) {
-    if (request->waits_for_host() || &request->session()->runner() != runner) continue;
+    if (&request->session()->runner() != runner) continue;
+    const bool decode = request->pending_tokens() == 1 && !request->session()->encodes();
+    decoding += decode || request->waits_for_host() ? 1 : 0;
+    if (request->waits_for_host() || request->has_chosen()) continue;
+    decodes += decode ? 1 : 0;
+    request->adopt_prefix();
+    if (is_awaited_prefix(*request)) continue;
     const SessionImpl& session = *request->session();
     candidates_.push_back({request->pending_tokens(), session.chunk_tokens(),
                            session.encodes() ? scheduler::Chunks::whole : scheduler::Chunks::any});
     candidate_requests_.push_back(request.get());
   }
-  scheduler::next(candidates_, {kBatchTokensMax, kSequencesMax}, slots_);
+  int64_t prompt_tokens = runner->pace.prompt_tokens(decoding);
+  if (decodes == 0) prompt_tokens = std::max(prompt_tokens, kPace.tokens_min);
+  scheduler::next(candidates_, {kBatchTokensMax, kSequencesMax, prompt_tokens}, slots_);
+  int64_t tokens_left = kBatchTokensMax;
+  for (const scheduler::Slot& slot : slots_) tokens_left -= slot.tokens;
   for (const scheduler::Slot& slot : slots_) {
     RequestImpl& request = *candidate_requests_[slot.candidate];
     request.start(time);
-    Status reserved = request.session()->table_.reserve(slot.tokens);
+    tokens_left -= request.make_drafts(tokens_left);
+    Status reserved = reserve(request, slot.tokens);
     if (reserved.ok()) {
       batch_.add(request, slot.tokens);
     } else {
       retire(request, FinishReason::error, std::move(reserved), time, released);
     }
   }
+}
+
+// Pages for the tokens and the drafts; drafts are given up when there are none for them.
+Status EngineImpl::reserve(RequestImpl& request, int64_t tokens) {
+  kv::PageTable& table = request.session()->table_;
+  const auto drafts = static_cast<int64_t>(request.drafts().size());
+  if (drafts > 0 && table.reserve(tokens + drafts).ok()) return {};
+  request.drop_drafts();
+  return table.reserve(tokens);
+}
+
+// Tokens that were chosen in an earlier pass and wait for their host to have answered the one
+// before.
+void EngineImpl::publish_ready(TimePoint time, Sessions& released) {
+  for (size_t i = active_.size(); i-- > 0;) {
+    RequestImpl& request = *active_[i];
+    if (request.waits_for_host() || !request.has_chosen()) continue;
+    if (const auto reason = request.publish_chosen(time))
+      retire(request, *reason, {}, time, released);
+  }
+}
+
+// Of requests with a common prefix the first computes it, and the others find it done.
+bool EngineImpl::is_awaited_prefix(const RequestImpl& request) const {
+  return std::any_of(
+      candidate_requests_.begin(), candidate_requests_.end(), [&](const RequestImpl* earlier) {
+        return earlier->pending_tokens() > 1 && request.waits_for_prefix_of(*earlier);
+      });
 }
 
 bool EngineImpl::interrupted_in_batch() const {
@@ -83,12 +124,13 @@ bool EngineImpl::interrupted_in_batch() const {
 // the turn, not their state.
 void EngineImpl::forward(ModelRunner* runner, Sessions& released) {
   const graph::Batch batch = batch_.view();
+  const TimePoint begin = now();
   Status status = runner->runner->run_body(batch, [this] { return interrupted_in_batch(); });
   if (status.ok()) status = score(runner, batch);
 
   const std::lock_guard lock(hub_->mutex);
   const TimePoint time = now();
-  if (status.ok()) count_bytes(*runner);
+  if (status.ok()) count_batch(*runner, begin, time);
   for (const PackedSequence& sequence : batch_.sequences()) {
     RequestImpl& request = *sequence.request;
     if (!status.ok()) {
@@ -101,8 +143,8 @@ void EngineImpl::forward(ModelRunner* runner, Sessions& released) {
       retire(request, FinishReason::error, sequence.failure, time, released);
       continue;
     }
-    request.advance(sequence.tokens, time);
-    if (const auto reason = request.publish_token(time))
+    request.advance(sequence.tokens - sequence.drafts, time);
+    if (const auto reason = request.publish_tokens(time))
       retire(request, *reason, {}, time, released);
   }
 }
@@ -129,7 +171,16 @@ Status EngineImpl::score(ModelRunner* runner, const graph::Batch& batch) {
 }
 
 // Each request of the batch is charged its share of the weights and the KV that its rows read.
-void EngineImpl::count_bytes(const ModelRunner& runner) {
+void EngineImpl::count_batch(ModelRunner& runner, TimePoint begin, TimePoint end) {
+  int64_t tokens = 0, decodes = 0;
+  for (const PackedSequence& sequence : batch_.sequences()) {
+    tokens += sequence.tokens;
+    decodes += sequence.tokens - sequence.drafts == 1 ? 1 + sequence.drafts : 0;
+  }
+  runner.pace.observe(tokens - decodes, decodes,
+                      std::chrono::duration_cast<std::chrono::nanoseconds>(end - begin).count());
+  ++hub_->metrics.batches;
+  hub_->metrics.batch_tokens.add(static_cast<double>(tokens));
   const auto sequences = static_cast<int64_t>(batch_.sequences().size());
   for (const PackedSequence& sequence : batch_.sequences()) {
     Counters& counters = sequence.request->counters();

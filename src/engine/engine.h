@@ -16,7 +16,9 @@
 #include "base/allocator.h"
 #include "base/log.h"
 #include "base/status.h"
+#include "engine/metrics.h"
 #include "engine/request.h"
+#include "kv/snapshot.h"
 #include "model/config.h"
 #include "model/model_file.h"
 #include "model/source.h"
@@ -28,6 +30,8 @@ namespace optima::engine {
 // Who runs step(): a thread of the library (started with the first request), or the host.
 enum class Drive : int32_t { library = 0, host = 1 };
 
+inline constexpr int64_t kNothingCached = -1;
+
 struct EngineOptions {
   int threads = 0;                 // 0 = affinity ∩ cgroup quota
   std::vector<uint64_t> affinity;  // CPU bit mask; empty = inherit
@@ -35,7 +39,12 @@ struct EngineOptions {
   Drive drive = Drive::library;
   HostAllocator allocator;
   int64_t memory_limit_bytes = 0;  // 0 = none
-  LogSink log;                     // empty = silent
+  // KV that sessions hold and that is kept for later. 0 = half of the memory that is free when the
+  // engine is made; with a memory limit that limit alone.
+  int64_t kv_budget_bytes = 0;
+  // Of it, KV that no session holds. 0 = a quarter of the budget, at most 512 MiB; kNothingCached.
+  int64_t kv_cached_bytes = 0;
+  LogSink log;  // empty = silent
 };
 
 enum class LoadContent : int32_t {
@@ -68,7 +77,10 @@ struct MemoryUse {
   int64_t limit_bytes = 0;  // 0 = none
   int64_t used_bytes = 0, peak_bytes = 0;
   int64_t weights_mapped_bytes = 0;
-  int64_t kv_bytes = 0, activation_bytes = 0;
+  int64_t kv_bytes = 0;         // that sessions hold
+  int64_t kv_cached_bytes = 0;  // that none holds
+  int64_t kv_budget_bytes = 0;  // for both; 0 = none but the limit
+  int64_t activation_bytes = 0;
 };
 
 class Engine;
@@ -104,6 +116,10 @@ class Session {
   // A session of the same model and options that holds the same tokens. Their KV is shared until
   // one of the two writes to a page. Busy with a request: Code::busy.
   virtual Result<std::shared_ptr<Session>> fork() const = 0;
+  // Writes tokens and KV for Engine::restore(), here or elsewhere. Busy with a request: Code::busy;
+  // `io` when the writer fails.
+  virtual Status save(const kv::SnapshotWrite& write) const = 0;
+  virtual int64_t save_bytes() const = 0;  // that save() would write now
   // The host lets go: a running request is cancelled, new ones are refused.
   virtual void close() = 0;
 };
@@ -124,6 +140,12 @@ class Engine {
                                               const LoadOptions& options) = 0;
   virtual Result<std::shared_ptr<Session>> create_session(const std::shared_ptr<Model>& model,
                                                           const SessionOptions& options) = 0;
+
+  // A session that goes on where save() was called, with the same model, path and output. Errors:
+  // those of kv::read_snapshot().
+  virtual Result<std::shared_ptr<Session>> restore(const std::shared_ptr<Model>& model,
+                                                   const SessionOptions& options,
+                                                   const kv::SnapshotRead& read) = 0;
 
   // Queues a request; its events come through poll(). A session runs one request at a time:
   // Code::busy otherwise.
@@ -154,6 +176,7 @@ class Engine {
   virtual void close() = 0;
 
   virtual MemoryUse memory() const = 0;
+  virtual Metrics metrics() const = 0;
   virtual int threads() const = 0;
 };
 

@@ -2,6 +2,7 @@
 // engine.cc.
 #include <algorithm>
 
+#include "base/free_memory.h"
 #include "base/text.h"
 #include "engine/engine_impl.h"
 
@@ -10,6 +11,20 @@ namespace {
 
 TimePoint now() {
   return std::chrono::steady_clock::now();
+}
+
+kv::PoolLimits kv_limits(const EngineOptions& options) {
+  constexpr int64_t kCachedMax = int64_t{512} << 20;
+  kv::PoolLimits limits{options.kv_budget_bytes, options.kv_cached_bytes};
+  if (limits.budget_bytes == 0 && options.memory_limit_bytes == 0)
+    limits.budget_bytes = free_memory_bytes() / 2;
+  if (limits.cached_bytes == 0) {
+    const int64_t whole =
+        limits.budget_bytes > 0 ? limits.budget_bytes : options.memory_limit_bytes;
+    limits.cached_bytes = whole > 0 ? std::min(whole / 4, kCachedMax) : kCachedMax;
+  }
+  limits.cached_bytes = std::max<int64_t>(0, limits.cached_bytes);
+  return limits;
 }
 
 }  // namespace
@@ -24,18 +39,25 @@ Result<std::shared_ptr<Engine>> Engine::create(const EngineOptions& options) {
   if (options.memory_limit_bytes < 0)
     return Status(Code::invalid_argument,
                   text("memory limit is ", options.memory_limit_bytes, " bytes, wanted >= 0"));
+  if (options.kv_budget_bytes < 0 || options.kv_cached_bytes < kNothingCached)
+    return Status(Code::invalid_argument,
+                  text("a KV budget of ", options.kv_budget_bytes, " bytes, of which ",
+                       options.kv_cached_bytes, " may be cached; wanted >= 0 and >= -1"));
   if ((options.allocator.allocate == nullptr) != (options.allocator.release == nullptr))
     return Status(Code::invalid_argument, "the host allocator needs both functions or none");
   OPTIMA_ASSIGN(auto pool,
                 ThreadPool::create({options.threads, options.affinity, options.priority}));
-  return std::shared_ptr<Engine>(std::make_shared<EngineImpl>(options, std::move(pool)));
+  return std::shared_ptr<Engine>(
+      std::make_shared<EngineImpl>(options, kv_limits(options), std::move(pool)));
 }
 
-EngineImpl::EngineImpl(const EngineOptions& options, std::unique_ptr<ThreadPool> pool)
+EngineImpl::EngineImpl(const EngineOptions& options, const kv::PoolLimits& kv,
+                       std::unique_ptr<ThreadPool> pool)
     : hub_(std::make_shared<Hub>()),
       options_(options),
       allocator_(options.allocator, options.memory_limit_bytes),
-      pool_(std::move(pool)) {}
+      pool_(std::move(pool)),
+      pages_(std::make_shared<kv::PagePool>(allocator_, kv)) {}
 
 // By now no request is active: an active one holds its session, and that the engine. This may be
 // the driving thread itself, letting go of the last session.
@@ -95,13 +117,22 @@ Result<std::shared_ptr<Session>> EngineImpl::create_session(const std::shared_pt
                                           "tokens, the session's output must be embeddings"));
   const RunnerResult result =
       options.output == SessionOutput::tokens ? RunnerResult::logits : RunnerResult::hidden;
-  OPTIMA_ASSIGN(ModelRunner * runner, impl->runner({options.path, result}, *pool_, allocator_));
+  OPTIMA_ASSIGN(ModelRunner * runner,
+                impl->runner({options.path, result}, *pool_, allocator_, pages_));
   if (options.context_tokens > impl->config()->context_length)
     return Status(Code::invalid_argument,
                   text("context of ", options.context_tokens, " tokens, the model was trained for ",
                        impl->config()->context_length),
                   {options.context_tokens, -1, impl->config()->context_length});
   return std::shared_ptr<Session>(std::make_shared<SessionImpl>(hub_, impl, runner, options));
+}
+
+Result<std::shared_ptr<Session>> EngineImpl::restore(const std::shared_ptr<Model>& model,
+                                                     const SessionOptions& options,
+                                                     const kv::SnapshotRead& read) {
+  OPTIMA_ASSIGN(const std::shared_ptr<Session> session, create_session(model, options));
+  OPTIMA_TRY(std::static_pointer_cast<SessionImpl>(session)->restore(read));
+  return session;
 }
 
 Result<std::shared_ptr<RequestImpl>> EngineImpl::enqueue(const std::shared_ptr<Session>& session,
@@ -328,11 +359,30 @@ void EngineImpl::close() {
   }
 }
 
+Metrics EngineImpl::metrics() const {
+  const kv::PoolCounts kv = pages_->counts();
+  const std::lock_guard lock(hub_->mutex);
+  Metrics out = hub_->metrics;
+  out.kv_bytes_budget = kv.bytes_budget;
+  out.kv_bytes_held = kv.bytes_held;
+  out.kv_bytes_cached = kv.bytes_cached;
+  out.kv_pages_held = kv.pages_held;
+  out.kv_pages_sealed = kv.pages_sealed;
+  out.kv_pages_cached = kv.pages_cached;
+  for (const auto& request : active_)
+    ++(request->started() ? out.requests_running : out.requests_waiting);
+  return out;
+}
+
 MemoryUse EngineImpl::memory() const {
   MemoryUse use;
   use.limit_bytes = allocator_.limit_bytes();
   use.used_bytes = allocator_.bytes_used();
   use.peak_bytes = allocator_.bytes_peak();
+  const kv::PoolCounts kv = pages_->counts();
+  use.kv_bytes = kv.bytes_held;
+  use.kv_cached_bytes = kv.bytes_cached;
+  use.kv_budget_bytes = kv.bytes_budget;
   const std::lock_guard lock(hub_->mutex);
   for (const auto& entry : models_)
     if (const auto model = entry.lock()) model->add_memory(use);

@@ -17,13 +17,17 @@ namespace optima::engine {
 
 class EngineImpl final : public Engine, public std::enable_shared_from_this<EngineImpl> {
  public:
-  EngineImpl(const EngineOptions& options, std::unique_ptr<ThreadPool> pool);
+  EngineImpl(const EngineOptions& options, const kv::PoolLimits& kv,
+             std::unique_ptr<ThreadPool> pool);
   ~EngineImpl() override;
 
   Result<std::shared_ptr<Model>> load(const model::Source& source,
                                       const LoadOptions& options) override;
   Result<std::shared_ptr<Session>> create_session(const std::shared_ptr<Model>& model,
                                                   const SessionOptions& options) override;
+  Result<std::shared_ptr<Session>> restore(const std::shared_ptr<Model>& model,
+                                           const SessionOptions& options,
+                                           const kv::SnapshotRead& read) override;
   Result<std::shared_ptr<Request>> submit(const std::shared_ptr<Session>& session,
                                           RequestSpec spec) override;
   Result<std::shared_ptr<Request>> generate(
@@ -35,6 +39,7 @@ class EngineImpl final : public Engine, public std::enable_shared_from_this<Engi
   Result<bool> step() override;
   void close() override;
   MemoryUse memory() const override;
+  Metrics metrics() const override;
   int threads() const override { return pool_->size(); }
 
  private:
@@ -58,10 +63,13 @@ class EngineImpl final : public Engine, public std::enable_shared_from_this<Engi
   void schedule(ModelRunner* runner, TimePoint now, Sessions& released);
   void forward(ModelRunner* runner, Sessions& released);
   Status score(ModelRunner* runner, const graph::Batch& batch);
-  void count_bytes(const ModelRunner& runner);
+  void count_batch(ModelRunner& runner, TimePoint begin, TimePoint end);
   void retire(RequestImpl& request, FinishReason reason, Status status, TimePoint now,
               Sessions& released);
   bool interrupted_in_batch() const;
+  static Status reserve(RequestImpl& request, int64_t tokens);
+  void publish_ready(TimePoint time, Sessions& released);
+  bool is_awaited_prefix(const RequestImpl& request) const;
 
   // ---- generate() ----
   Result<std::shared_ptr<Request>> run_blocking(
@@ -76,6 +84,7 @@ class EngineImpl final : public Engine, public std::enable_shared_from_this<Engi
   EngineOptions options_;
   Allocator allocator_;
   std::unique_ptr<ThreadPool> pool_;
+  std::shared_ptr<kv::PagePool> pages_;
   std::mutex turn_mutex_;
   std::thread driver_;
   std::shared_ptr<DriverToken> token_ = std::make_shared<DriverToken>();

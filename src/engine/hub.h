@@ -5,12 +5,15 @@
 #include <condition_variable>
 #include <mutex>
 
+#include "engine/metrics.h"
+
 namespace optima::engine {
 
 struct Hub {
   std::mutex mutex;                // guards requests, sessions and event queues of the engine
   std::condition_variable work;    // the driving thread waits: submitted, acknowledged, closed
   std::condition_variable events;  // hosts wait: an event, the end of a request or of a turn
+  Metrics metrics;                 // under the mutex; the gauges are filled in when asked for
 };
 
 }  // namespace optima::engine

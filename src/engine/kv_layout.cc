@@ -3,10 +3,25 @@
 #include "engine/kv_layout.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace optima::engine {
 
 static_assert(kv::kPageTokens == kernels::kPageTokens);
+
+void clear_positions(const kv::KvGroup& group, kernels::KvType type, int64_t from,
+                     unsigned char* page) {
+  const int64_t element = kernels::kv_element_bytes(type);
+  const int64_t dims = group.slot_bytes / (2 * kv::kPageTokens * element);
+  const auto bytes = static_cast<size_t>((kv::kPageTokens - from) * element);
+  for (size_t member = 0; member < group.members.size(); ++member) {
+    unsigned char* keys = page + static_cast<int64_t>(member) * group.slot_bytes;
+    for (int64_t dim = 0; dim < dims; ++dim)
+      std::memset(keys + (dim * kv::kPageTokens + from) * element, 0, bytes);
+    unsigned char* values = keys + group.slot_bytes / 2;
+    std::memset(values + from * dims * element, 0, bytes * static_cast<size_t>(dims));
+  }
+}
 
 KvLayout kv_layout(const model::ModelConfig& config, kernels::KvType type) {
   KvLayout layout;

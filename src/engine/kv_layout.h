@@ -19,4 +19,8 @@ struct KvLayout {
 
 KvLayout kv_layout(const model::ModelConfig& config, kernels::KvType type);
 
+// Zeroes positions [from, 16) of a page of a group, in all of its slots.
+void clear_positions(const kv::KvGroup& group, kernels::KvType type, int64_t from,
+                     unsigned char* page);
+
 }  // namespace optima::engine

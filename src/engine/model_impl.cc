@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "engine/vocabulary.h"
+#include "model/fingerprint.h"
 
 namespace optima::engine {
 
@@ -81,7 +82,14 @@ Result<std::string> ModelImpl::render(std::string_view source,
   return parsed->render(input, {});
 }
 
-Result<ModelRunner*> ModelImpl::runner(RunnerKind kind, ThreadPool& pool, Allocator& allocator) {
+uint64_t ModelImpl::fingerprint() const {
+  const std::lock_guard lock(mutex_);
+  if (!fingerprint_) fingerprint_ = model::fingerprint(*file_);
+  return *fingerprint_;
+}
+
+Result<ModelRunner*> ModelImpl::runner(RunnerKind kind, ThreadPool& pool, Allocator& allocator,
+                                       const std::shared_ptr<kv::PagePool>& pages) {
   if (!decoder_)
     return Status(Code::invalid_state,
                   text(file_->name(), ": loaded for its vocabulary only, it cannot run"));
@@ -89,7 +97,7 @@ Result<ModelRunner*> ModelImpl::runner(RunnerKind kind, ThreadPool& pool, Alloca
   std::unique_ptr<ModelRunner>& runner =
       runners_[static_cast<size_t>(kind.path) * 2 + static_cast<size_t>(kind.result)];
   if (runner == nullptr) {
-    OPTIMA_ASSIGN(runner, create_model_runner(*decoder_, kind, pool, allocator));
+    OPTIMA_ASSIGN(runner, create_model_runner(*decoder_, kind, pool, allocator, pages));
   }
   return runner.get();
 }
@@ -110,9 +118,7 @@ void ModelImpl::add_memory(MemoryUse& use) const {
   const std::lock_guard lock(mutex_);
   use.weights_mapped_bytes += file_->file_bytes();
   for (const auto& runner : runners_) {
-    if (runner == nullptr) continue;
-    use.activation_bytes += runner->runner->arena_bytes();
-    use.kv_bytes += runner->pages->counts().bytes_held;
+    if (runner != nullptr) use.activation_bytes += runner->runner->arena_bytes();
   }
 }
 

@@ -33,11 +33,13 @@ class ModelImpl final : public Model {
   void close() override { closed_.store(true); }
 
   bool closed() const { return closed_.load(); }
+  uint64_t fingerprint() const;  // computed at first use
   // Created at first use and kept; fails with the reason (memory).
-  Result<ModelRunner*> runner(RunnerKind kind, ThreadPool& pool, Allocator& allocator);
+  Result<ModelRunner*> runner(RunnerKind kind, ThreadPool& pool, Allocator& allocator,
+                              const std::shared_ptr<kv::PagePool>& pages);
   // Compiled for this vocabulary; the last few are kept. Fails with the grammar's own error.
   Result<std::shared_ptr<const sampling::Grammar>> grammar(const GrammarSpec& spec);
-  // Activations and KV of the runners made so far.
+  // Weights, and activations of the runners made so far.
   void add_memory(MemoryUse& use) const;
 
  private:
@@ -52,6 +54,7 @@ class ModelImpl final : public Model {
   mutable std::mutex mutex_;                             // guards what follows
   std::array<std::unique_ptr<ModelRunner>, 4> runners_;  // by RunnerKind
   mutable std::unique_ptr<tokenizer::ChatTemplate> parsed_template_;
+  mutable std::optional<uint64_t> fingerprint_;
   std::unique_ptr<GrammarCache> grammars_;
 };
 

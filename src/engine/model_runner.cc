@@ -28,10 +28,12 @@ Result<graph::Program> lower_for(const model::Decoder& decoder, RunnerResult res
 
 Result<std::unique_ptr<ModelRunner>> create_model_runner(const model::Decoder& decoder,
                                                          RunnerKind kind, ThreadPool& pool,
-                                                         Allocator& allocator) {
+                                                         Allocator& allocator,
+                                                         std::shared_ptr<kv::PagePool> pages) {
   const bool fast = kind.path == ComputePath::fast;
   auto out = std::make_unique<ModelRunner>();
   const kernels::KvType kv_type = fast ? kernels::KvType::f16 : kernels::KvType::f32;
+  out->kv_type = kv_type;
   out->layout = kv_layout(decoder.config, kv_type);
   out->vocabulary = decoder.config.vocabulary;
   out->result_width =
@@ -49,7 +51,8 @@ Result<std::unique_ptr<ModelRunner>> create_model_runner(const model::Decoder& d
       fast ? backend::cpu::fast_kernels() : backend::cpu::reference_kernels();
   OPTIMA_ASSIGN(out->runner,
                 backend::cpu::create_runner(std::move(program), kernels, pool, allocator));
-  out->pages = std::make_unique<kv::PagePool>(allocator, kv::PoolLimits{});
+  out->root = pages->new_root();
+  out->pages = std::move(pages);
   return out;
 }
 

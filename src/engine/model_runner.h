@@ -1,5 +1,4 @@
-// One model on one compute path, ready to run: the lowered program with its memory, and the pool
-// that the KV pages of all its sessions come from.
+// One model on one compute path, ready to run: the lowered program with its memory.
 #pragma once
 
 #include <memory>
@@ -11,6 +10,7 @@
 #include "engine/kv_layout.h"
 #include "kv/page_pool.h"
 #include "model/arch/arch.h"
+#include "scheduler/pace.h"
 
 namespace optima::engine {
 
@@ -22,21 +22,31 @@ struct RunnerKind {
   RunnerResult result = RunnerResult::logits;
 };
 
+// Most tokens of one batch, all sequences together.
+inline constexpr int64_t kBatchTokensMax = 512;
+// A running answer's token may take twice as long while others' prompts are computed.
+inline constexpr scheduler::PaceLimits kPace{kBatchTokensMax, 4, 2.0};
+
 struct ModelRunner {
+  ModelRunner() = default;
+  ~ModelRunner() {
+    if (pages != nullptr) pages->drop_cached();  // what it has left there nobody can use
+  }
   KvLayout layout;
-  std::unique_ptr<kv::PagePool> pages;
+  std::shared_ptr<kv::PagePool> pages;  // the engine's
+  kernels::KvType kv_type{};
+  kv::BlockHash root = 0;  // its own: KV of other runners is of no use
   std::unique_ptr<backend::Runner> runner;
   int64_t vocabulary = 0;
   int64_t result_width = 0;  // floats of a scored row
   int64_t outputs_max = 0;
   int64_t weight_bytes_per_step = 0;
+  scheduler::Pace pace{kPace};  // under the hub's lock
 };
-
-// Most tokens of one batch, all sequences together.
-inline constexpr int64_t kBatchTokensMax = 512;
 
 Result<std::unique_ptr<ModelRunner>> create_model_runner(const model::Decoder& decoder,
                                                          RunnerKind kind, ThreadPool& pool,
-                                                         Allocator& allocator);
+                                                         Allocator& allocator,
+                                                         std::shared_ptr<kv::PagePool> pages);
 
 }  // namespace optima::engine

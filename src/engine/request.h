@@ -78,8 +78,12 @@ struct RequestSpec {
   sampling::SamplingParams sampling;
   std::optional<GrammarSpec> grammar;
   std::optional<EmbeddingSpec> embedding;  // as the session's output asks
-  sampling::LogitsHook logits_hook;        // empty = none; called on the driving thread
-  int64_t deadline_ms = 0;                 // from submission; 0 = none
+  // Most guesses at the next tokens that a pass checks beside the next one; 0 = none. Found by
+  // looking up what followed the last tokens before (engine/drafts.h). The output is the same; not
+  // used with logits_positions.
+  int64_t drafts_max = 0;
+  sampling::LogitsHook logits_hook;  // empty = none; called on the driving thread
+  int64_t deadline_ms = 0;           // from submission; 0 = none
   // Log-probability of each prompt token at position >= this, given its predecessors; -1 = none.
   int64_t prompt_logprobs_from = -1;
   // Full logits: for every position p listed (ascending; position = index in the whole token
@@ -96,6 +100,8 @@ struct Counters {
   int64_t prompt_tokens = 0;
   int64_t cached_tokens = 0;  // of the prompt, taken from KV
   int64_t output_tokens = 0;
+  int64_t draft_tokens = 0;           // guesses that passes checked
+  int64_t draft_tokens_accepted = 0;  // of them, right ones
   int64_t queue_ns = 0, prefill_ns = 0, decode_ns = 0, first_token_ns = 0;  // from submission
   int64_t weight_bytes_read = 0, kv_bytes_read = 0;
 };

@@ -1,20 +1,16 @@
-// A request's life: prepare (text to ids), claim (join with the session), rows and tokens as the
-// engine turns, finish. See request_impl.h for which thread may call what.
+// A request's life: prepare (text to ids), claim (join with the session), progress as the engine
+// turns, finish. What comes out of the rows is in request_output.cc. See request_impl.h for which
+// thread may call what.
 #include "engine/request_impl.h"
 
 #include <algorithm>
-#include <cmath>
-#include <cstring>
 #include <limits>
 
 #include "base/text.h"
+#include "engine/drafts.h"
 
 namespace optima::engine {
 namespace {
-
-int64_t ns_between(TimePoint from, TimePoint to) {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(to - from).count();
-}
 
 int64_t common_prefix(std::span<const int32_t> a, std::span<const int32_t> b) {
   const auto limit = static_cast<std::ptrdiff_t>(std::min(a.size(), b.size()));
@@ -59,6 +55,9 @@ Status RequestImpl::check_spec() const {
   if (spec_.deadline_ms < 0)
     return Status(Code::invalid_argument,
                   text("deadline_ms is ", spec_.deadline_ms, ", wanted >= 0"));
+  if (spec_.drafts_max < 0 || spec_.drafts_max > kDraftsMax)
+    return Status(Code::invalid_argument,
+                  text("drafts are ", spec_.drafts_max, " at most, wanted 0 to ", kDraftsMax));
   if (spec_.prompt_logprobs_from < -1)
     return Status(Code::invalid_argument,
                   text("prompt_logprobs_from is ", spec_.prompt_logprobs_from, ", wanted >= -1"));
@@ -177,6 +176,29 @@ Status RequestImpl::claim(TimePoint now) {
   return {};
 }
 
+void RequestImpl::adopt_prefix() {
+  if (started() || session_->encodes()) return;
+  const int64_t length = session_->table_.adopt(session_->tokens_, reuse_limit(prompt_tokens_));
+  result_.counters.cached_tokens = length;
+}
+
+bool RequestImpl::waits_for_prefix_of(const RequestImpl& other) const {
+  if (started() || session_->encodes()) return false;
+  if (other.session_->table_.root() != session_->table_.root()) return false;
+  const int64_t common = std::min(common_prefix(session_->tokens_, other.session_->tokens_),
+                                  reuse_limit(prompt_tokens_));
+  return common / kv::kPageTokens * kv::kPageTokens > session_->table_.length();
+}
+
+void RequestImpl::start(TimePoint now) {
+  if (started_ != TimePoint{}) return;
+  started_ = now;
+  Metrics& metrics = hub_->metrics;
+  metrics.queue_s.add(seconds_between(submitted_, started_));
+  metrics.prompt_tokens += static_cast<uint64_t>(prompt_tokens_);
+  metrics.prompt_tokens_cached += static_cast<uint64_t>(result_.counters.cached_tokens);
+}
+
 bool RequestImpl::done() const {
   const std::lock_guard lock(hub_->mutex);
   return done_;
@@ -219,7 +241,7 @@ void RequestImpl::collect_scored_rows(int32_t row_begin, int64_t tokens,
   const bool generates = !spec_.prompt_only && total < session_->context_tokens();
   const auto& positions = spec_.logits_positions;
   for (int64_t position = first; position < first + tokens; ++position) {
-    const bool sample = generates && position == total - 1;
+    const bool sample = generates && position >= total - 1;
     const bool scored = position >= scored_from && position + 1 < prompt_tokens_;
     const bool copied = std::binary_search(positions.begin(), positions.end(), position);
     if (sample || scored || copied)
@@ -236,59 +258,13 @@ void RequestImpl::collect_pooled_rows(int32_t row_begin, int64_t tokens,
     out.push_back({row_begin + static_cast<int32_t>(position - begin), position, false});
 }
 
-Status RequestImpl::take_row(const ScoredRow& row, std::span<float> values) {
-  return pooler_ ? pool(row, values) : take_logits(row, values);
-}
-
-Status RequestImpl::pool(const ScoredRow& row, std::span<const float> hidden) {
-  pooler_->add(hidden);
-  if (row.position != pooler_->last_row(prompt_tokens_)) return {};
-  OPTIMA_ASSIGN(result_.embedding, pooler_->finish());
-  return {};
-}
-
-Status RequestImpl::take_logits(const ScoredRow& row, std::span<float> logits) {
-  const auto& positions = spec_.logits_positions;
-  while (next_logits_ < positions.size() && positions[next_logits_] < row.position) ++next_logits_;
-  if (next_logits_ < positions.size() && positions[next_logits_] == row.position) {
-    std::memcpy(spec_.logits_out + next_logits_ * logits.size(), logits.data(),
-                logits.size() * sizeof(float));
-    ++next_logits_;
-    ++result_.logits_rows;
-  }
-  const int64_t target = row.position + 1;
-  if (spec_.prompt_logprobs_from >= 0 && target >= spec_.prompt_logprobs_from &&
-      target < prompt_tokens_)
-    result_.prompt_logprobs.push_back(
-        sampling::logprob_of(logits, session_->tokens_[static_cast<size_t>(target)]));
-  return row.sample ? sample(logits) : Status();
-}
-
-Status RequestImpl::sample(std::span<float> logits) {
-  sampling::StepLimits limits;
-  std::shared_ptr<const sampling::TokenMask> mask;
-  if (grammar_) {
-    OPTIMA_ASSIGN(mask, grammar_->mask());
-    limits.mask = mask.get();
-  }
-  if (spec_.logits_hook) limits.hook = &spec_.logits_hook;
-  if (sampler_->greedy_only() && limits.mask == nullptr && limits.hook == nullptr) {
-    const int64_t token = session_->runner().runner->argmax(logits.data());
-    if (token < 0) return Status(Code::internal, text("all ", logits.size(), " logits are NaN"));
-    pick_ =
-        sampling::Pick{static_cast<int32_t>(token), std::numeric_limits<float>::quiet_NaN(), {}};
-    return {};
-  }
-  OPTIMA_ASSIGN(pick_, sampler_->sample(logits, session_->tokens_,
-                                        static_cast<int64_t>(result_.tokens.size()), limits));
-  if (!grammar_) return {};
-  next_grammar_ = grammar_;
-  return next_grammar_->accept(pick_->token);
-}
-
 void RequestImpl::advance(int64_t tokens, TimePoint now) {
   const bool prefilling = session_->table_.length() < prompt_tokens_;
-  session_->table_.commit(tokens);
+  if (session_->encodes()) {
+    session_->table_.commit(tokens);  // its KV depends on what follows
+  } else {
+    session_->table_.commit(tokens, session_->tokens_);
+  }
   if (!prefilling) return;
   prompt_done_ = now;
   result_.counters.prefill_ns = ns_between(started_, now);
@@ -298,61 +274,14 @@ void RequestImpl::advance(int64_t tokens, TimePoint now) {
   publish(std::move(event));
 }
 
-std::optional<FinishReason> RequestImpl::finish_reason_of(int32_t token) const {
-  if (grammar_ && grammar_->is_finished()) return FinishReason::stop;  // nothing can follow
-  if (!spec_.ignore_eos) {
-    const Result<const tokenizer::Tokenizer*> tokenizer = session_->model_impl().tokenizer();
-    if (token < (*tokenizer)->size() && (*tokenizer)->ends_generation(token))
-      return FinishReason::stop;
-  }
-  if (std::find(spec_.stop_tokens.begin(), spec_.stop_tokens.end(), token) !=
-      spec_.stop_tokens.end())
-    return FinishReason::stop;
-  if (static_cast<int64_t>(result_.tokens.size()) >= max_tokens_) return FinishReason::length;
-  if (static_cast<int64_t>(session_->tokens_.size()) >= session_->context_tokens())
-    return FinishReason::context;
-  return std::nullopt;
-}
-
-std::optional<FinishReason> RequestImpl::publish_token(TimePoint now) {
-  // Nothing was to be sampled: the prompt alone was asked for, or it fills the context.
-  if (!pick_) {
-    if (pending_tokens() > 0) return std::nullopt;
-    if (pooler_) return FinishReason::embedded;
-    return spec_.prompt_only ? FinishReason::length : FinishReason::context;
-  }
-  const sampling::Pick pick = std::move(*pick_);
-  pick_.reset();
-  session_->tokens_.push_back(pick.token);
-  result_.tokens.push_back({pick.token, pick.logprob, pick.top});
-  ++result_.counters.output_tokens;
-  if (result_.tokens.size() == 1) result_.counters.first_token_ns = ns_between(submitted_, now);
-
-  Event event = make_event(EventType::token);
-  event.token = pick.token;
-  event.logprob = pick.logprob;
-  event.top = pick.top;
-  event.index = static_cast<int64_t>(result_.tokens.size()) - 1;
-  if (grammar_) grammar_ = std::move(next_grammar_);
-  std::optional<FinishReason> reason = finish_reason_of(pick.token);
-  Result<tokenizer::Detokenizer::Piece> piece = detokenizer_->push(pick.token);
-  if (piece.ok()) {  // Rows of the head beyond the tokenizer's vocabulary have no text.
-    event.bytes = piece->bytes;
-    result_.bytes += piece->bytes;
-    append_text(event, piece->text);
-  }
-  if (result_.stop_index >= 0) reason = FinishReason::stop_string;
-  waits_for_host_ = delivery_ == Delivery::callback;
-  publish(std::move(event));
-  return reason;
-}
-
-// Adds new text to the event and the result, less what may be the start of a stop string.
-void RequestImpl::append_text(Event& event, std::string_view text) {
-  sampling::StopStrings::Result shown = stops_->push(text);
-  if (shown.matched >= 0) result_.stop_index = shown.matched;
-  result_.text += shown.text;
-  event.text = std::move(shown.text);
+// Of a request that ends now.
+void RequestImpl::count_end(FinishReason reason, TimePoint now) {
+  Metrics& metrics = hub_->metrics;
+  ++metrics.finished[static_cast<size_t>(reason)];
+  metrics.request_s.add(seconds_between(submitted_, now));
+  if (prompt_done_ == TimePoint{}) return;
+  metrics.prefill_s.add(seconds_between(started_, prompt_done_));
+  metrics.decode_s.add(seconds_between(prompt_done_, now));
 }
 
 std::shared_ptr<SessionImpl> RequestImpl::finish(FinishReason reason, Status status,
@@ -378,6 +307,7 @@ std::shared_ptr<SessionImpl> RequestImpl::finish(FinishReason reason, Status sta
   if (started_ == TimePoint{}) started_ = now;
   result_.counters.queue_ns = ns_between(submitted_, started_);
   if (prompt_done_ != TimePoint{}) result_.counters.decode_ns = ns_between(prompt_done_, now);
+  count_end(reason, now);
   result_.finish = reason;
   result_.status = std::move(status);
   if (reason != FinishReason::embedded) result_.embedding.clear();  // made before it was cancelled

@@ -22,6 +22,13 @@ namespace optima::engine {
 
 using TimePoint = std::chrono::steady_clock::time_point;
 
+inline int64_t ns_between(TimePoint from, TimePoint to) {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(to - from).count();
+}
+inline double seconds_between(TimePoint from, TimePoint to) {
+  return std::chrono::duration<double>(to - from).count();
+}
+
 // Who receives the events of a request.
 enum class Delivery : uint8_t {
   queue,     // the engine's queue, for poll()
@@ -56,6 +63,7 @@ class RequestImpl final : public Request, public std::enable_shared_from_this<Re
   SessionImpl* session() const { return session_.get(); }
   Delivery delivery() const { return delivery_; }
   bool waits_for_host() const { return waits_for_host_; }
+  bool started() const { return started_ != TimePoint{}; }
   bool finished() const { return done_; }  // done() for those who hold the lock
   int64_t pending_tokens() const;
   // The reason to end it before any more work, if there is one.
@@ -71,9 +79,12 @@ class RequestImpl final : public Request, public std::enable_shared_from_this<Re
   Status take_row(const ScoredRow& row, std::span<float> values);
   // KV of `tokens` more tokens is written. Publishes prefill progress. Under the lock.
   void advance(int64_t tokens, TimePoint now);
-  // Publishes the token chosen by take_row(); returns the reason if it was the last. Under the
-  // lock.
-  std::optional<FinishReason> publish_token(TimePoint now);
+  // Publishes what take_row() has chosen, token by token until the host has to answer; returns the
+  // reason if the last one was among them. Under the lock.
+  std::optional<FinishReason> publish_tokens(TimePoint now);
+  // The same for what is left since an earlier pass.
+  bool has_chosen() const { return !chosen_.empty(); }
+  std::optional<FinishReason> publish_chosen(TimePoint now);
   // Ends the request: result, last event, session freed. Returns the session for the caller to let
   // go of outside the lock.
   std::shared_ptr<SessionImpl> finish(FinishReason reason, Status status, TimePoint now);
@@ -83,10 +94,17 @@ class RequestImpl final : public Request, public std::enable_shared_from_this<Re
   std::deque<Event>& own_events() { return events_; }
   void set_sink(std::deque<Event>* sink) { sink_ = sink; }
 
+  // Before it begins: takes over what other sessions have computed of its prompt.
+  void adopt_prefix();
+  // Whether `other`, which computes its prompt now, will have computed more of this one's, too.
+  bool waits_for_prefix_of(const RequestImpl& other) const;
+  // Guesses at what follows the one token that this pass computes, at most `room` of them; returns
+  // how many. Begins the pass.
+  int64_t make_drafts(int64_t room);
+  void drop_drafts() { drafts_.clear(); }
+  const std::vector<int32_t>& drafts() const { return drafts_; }
   // The first time it is scheduled.
-  void start(TimePoint now) {
-    if (started_ == TimePoint{}) started_ = now;
-  }
+  void start(TimePoint now);
   Counters& counters() { return result_.counters; }
 
  private:
@@ -97,8 +115,17 @@ class RequestImpl final : public Request, public std::enable_shared_from_this<Re
   void collect_pooled_rows(int32_t row_begin, int64_t tokens, std::vector<ScoredRow>& out) const;
   Status take_logits(const ScoredRow& row, std::span<float> logits);
   Status pool(const ScoredRow& row, std::span<const float> hidden);
+  // A token and the grammar's state after it.
+  struct Chosen {
+    sampling::Pick pick;
+    std::optional<sampling::GrammarState> grammar;
+  };
   Status sample(std::span<float> logits);
+  Result<Chosen> choose(std::span<float> logits);
+  std::optional<FinishReason> publish_token(Chosen chosen, TimePoint now);
   std::optional<FinishReason> finish_reason_of(int32_t token) const;
+  void count_token(TimePoint now);
+  void count_end(FinishReason reason, TimePoint now);
   Event make_event(EventType type);
   void publish(Event event);
   void append_text(Event& event, std::string_view text);
@@ -111,16 +138,17 @@ class RequestImpl final : public Request, public std::enable_shared_from_this<Re
   std::vector<int32_t> tokens_before_;  // of the session, for a roll-back
   int64_t prompt_tokens_ = 0;           // joined with the session's
   int64_t max_tokens_ = 0;
-  TimePoint submitted_{}, started_{}, prompt_done_{};
+  TimePoint submitted_{}, started_{}, prompt_done_{}, last_token_{};
   std::optional<TimePoint> deadline_;
   std::optional<sampling::Sampler> sampler_;
   std::optional<sampling::GrammarState> grammar_;
-  std::optional<sampling::GrammarState> next_grammar_;  // with pick_
   std::optional<tokenizer::Detokenizer> detokenizer_;
   std::optional<sampling::StopStrings> stops_;
-  std::optional<sampling::Pick> pick_;  // chosen, not yet published
-  std::optional<Pooler> pooler_;        // of a request for an embedding
-  size_t next_logits_ = 0;              // into spec_.logits_positions
+  std::vector<int32_t> drafts_;
+  std::deque<Chosen> chosen_;     // not yet published
+  std::vector<int32_t> history_;  // the session's tokens and the chosen ones
+  std::optional<Pooler> pooler_;  // of a request for an embedding
+  size_t next_logits_ = 0;        // into spec_.logits_positions
   bool waits_for_host_ = false;
   std::optional<Verdict> verdict_;
   bool done_ = false;

@@ -7,6 +7,20 @@
 #include "engine/request_impl.h"
 
 namespace optima::engine {
+namespace {
+
+// What the rotary frequencies depend on beside the model: equal for sessions whose KV is equal.
+uint64_t rotation_of(const model::ModelConfig& config, int64_t context_tokens) {
+  uint64_t out = 0;
+  for (const graph::RopeTable& table : config.ropes) {
+    const bool longer = table.original_context > 0 && context_tokens > table.original_context;
+    const auto kind = static_cast<uint64_t>(!longer ? 0 : table.stretch > 0 ? context_tokens : 1);
+    out = out * 0x9E3779B97F4A7C15u + kind;
+  }
+  return out;
+}
+
+}  // namespace
 
 SessionImpl::SessionImpl(std::shared_ptr<Hub> hub, std::shared_ptr<ModelImpl> model,
                          ModelRunner* runner, const SessionOptions& options)
@@ -20,7 +34,8 @@ SessionImpl::SessionImpl(std::shared_ptr<Hub> hub, std::shared_ptr<ModelImpl> mo
       chunk_tokens_(options.prefill_chunk_tokens > 0
                         ? std::min(options.prefill_chunk_tokens, kBatchTokensMax)
                         : kBatchTokensMax),
-      table_(*runner->pages, runner->layout.groups) {}
+      rotation_(rotation_of(*model_->config(), context_tokens_)),
+      table_(*runner->pages, runner->layout.groups, runner->root ^ rotation_) {}
 
 std::vector<int32_t> SessionImpl::tokens() const {
   const std::lock_guard lock(hub_->mutex);
@@ -46,6 +61,40 @@ Result<std::shared_ptr<Session>> SessionImpl::fork() const {
   out->tokens_ = tokens_;
   out->table_ = table_.fork();
   return std::shared_ptr<Session>(std::move(out));
+}
+
+kv::SnapshotIdentity SessionImpl::identity() const {
+  return {model_->fingerprint(), static_cast<uint32_t>(runner_->kv_type), rotation_};
+}
+
+// The writer may be slow: it gets a fork, and nobody waits for it.
+Status SessionImpl::save(const kv::SnapshotWrite& write) const {
+  std::unique_lock lock(hub_->mutex);
+  if (busy_with_ != nullptr) return Status(Code::busy, "the session runs a request");
+  const std::vector<int32_t> tokens = tokens_;
+  const kv::PageTable table = table_.fork();
+  lock.unlock();
+  const auto clear = [this](size_t group, int64_t from, unsigned char* page) {
+    clear_positions(runner_->layout.groups[group], runner_->kv_type, from, page);
+  };
+  return kv::write_snapshot(identity(), tokens, table, clear, write);
+}
+
+int64_t SessionImpl::save_bytes() const {
+  const std::lock_guard lock(hub_->mutex);
+  return kv::snapshot_bytes(table_, static_cast<int64_t>(tokens_.size()));
+}
+
+Status SessionImpl::restore(const kv::SnapshotRead& read) {
+  // From a root of its own: what a file says of these tokens is nobody else's KV.
+  kv::PageTable table(*runner_->pages, runner_->layout.groups, runner_->pages->new_root());
+  OPTIMA_ASSIGN(
+      std::vector<int32_t> tokens,
+      kv::read_snapshot(identity(), {context_tokens_, static_cast<int32_t>(runner_->vocabulary)},
+                        table, read));
+  tokens_ = std::move(tokens);
+  table_ = std::move(table);
+  return {};
 }
 
 void SessionImpl::close() {

@@ -25,6 +25,7 @@ class SessionImpl final : public Session {
   SessionOptions options_;
   int64_t context_tokens_;
   int64_t chunk_tokens_;
+  uint64_t rotation_;
 
  public:
   SessionImpl(std::shared_ptr<Hub> hub, std::shared_ptr<ModelImpl> model, ModelRunner* runner,
@@ -36,7 +37,11 @@ class SessionImpl final : public Session {
   std::vector<int32_t> tokens() const override;
   Status truncate(int64_t tokens) override;
   Result<std::shared_ptr<Session>> fork() const override;
+  Status save(const kv::SnapshotWrite& write) const override;
+  int64_t save_bytes() const override;
   void close() override;
+  // Of a new session that nobody else knows yet.
+  Status restore(const kv::SnapshotRead& read);
 
   const SessionOptions& options() const { return options_; }
   ModelImpl& model_impl() const { return *model_; }
@@ -48,6 +53,9 @@ class SessionImpl final : public Session {
   int64_t prompt_tokens_max() const {
     return encodes() ? std::min(context_tokens_, chunk_tokens_) : context_tokens_;
   }
+
+  uint64_t rotation() const { return rotation_; }
+  kv::SnapshotIdentity identity() const;
 
   // Under the hub's lock; the request in `busy_with` alone changes tokens and table.
   std::vector<int32_t> tokens_;

@@ -8,6 +8,7 @@
 #include "kv/page_pool.h"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <new>
 #include <utility>
@@ -38,6 +39,7 @@ struct PagePool::State {
   PrefixIndex index;
   PageId oldest, newest;  // cached pages, in the order in which they were let go
   PoolCounts counts{};
+  int32_t roots = 0;
 
   int64_t bytes(PageId page) const { return slabs.stride(page.size_class); }
   int64_t pages_affordable(int64_t stride) const;
@@ -304,6 +306,13 @@ void PagePool::seal(const SealedBlock& block) {
   } catch (const std::bad_alloc&) {
     // What is not known is computed again.
   }
+}
+
+BlockHash PagePool::new_root() {
+  const std::lock_guard<std::mutex> lock(state_->mutex);
+  std::array<int32_t, kPageTokens> number{};
+  number[0] = ++state_->roots;
+  return block_hash(0, number);
 }
 
 PrefixPages PagePool::find(BlockHash root, std::span<const int32_t> tokens,

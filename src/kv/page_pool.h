@@ -114,6 +114,8 @@ class PagePool {
   // Makes full pages known by their tokens. Where such a page is known already, that one takes the
   // place of the table's own. Without memory for it nothing happens.
   void seal(const SealedBlock& block);
+  // A root that no table of this pool has yet.
+  BlockHash new_root();
   // Holds what is known of `tokens`: of as many whole blocks as possible.
   PrefixPages find(BlockHash root, std::span<const int32_t> tokens,
                    std::span<const KvGroup> groups);

@@ -47,6 +47,7 @@ class PageTable {
   int64_t reusable(int64_t length) const;
 
   const std::vector<KvGroup>& groups() const { return *groups_; }
+  BlockHash root() const { return root_; }
   int64_t length() const { return length_; }
   // Those of a group's pages that a query at length() can see.
   std::span<unsigned char* const> pages_seen(size_t group) const;

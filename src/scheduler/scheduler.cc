@@ -26,14 +26,18 @@ void next(std::span<const Candidate> candidates, const Limits& limits, std::vect
     slots.push_back({i, 1});
     --tokens_left;
   }
+  int64_t prompt_tokens_left = limits.prompt_tokens_max;
   for (size_t i = 0; i < candidates.size() && has_room(); ++i) {
     if (is_decode(candidates[i])) continue;
+    const bool whole = candidates[i].chunks == Chunks::whole;
+    const int64_t room = whole ? tokens_left : std::min(tokens_left, prompt_tokens_left);
     const int64_t tokens =
-        std::min({candidates[i].pending_tokens, candidates[i].chunk_tokens_max, tokens_left});
+        std::min({candidates[i].pending_tokens, candidates[i].chunk_tokens_max, room});
     if (tokens <= 0) continue;
-    if (candidates[i].chunks == Chunks::whole && tokens < candidates[i].pending_tokens) continue;
+    if (whole && tokens < candidates[i].pending_tokens) continue;
     slots.push_back({i, tokens});
     tokens_left -= tokens;
+    if (!whole) prompt_tokens_left -= tokens;
   }
 }
 

@@ -22,8 +22,9 @@ struct Candidate {
 };
 
 struct Limits {
-  int64_t tokens_max = 0;     // of one batch
-  int64_t sequences_max = 0;  // of one batch
+  int64_t tokens_max = 0;         // of one batch
+  int64_t sequences_max = 0;      // of one batch
+  int64_t prompt_tokens_max = 0;  // of them, tokens of prompts that may be cut
 };
 
 struct Slot {
