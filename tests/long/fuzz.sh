@@ -17,6 +17,7 @@ seeds() {
     chat_template) echo tests/goldens/chat_templates/templates ;;
     tokenizer_json) echo tests/goldens/tokenizer_json ;;
     config) echo tests/goldens/arch ;;
+    safetensors) echo tests/fuzz/model/corpus/safetensors ;;
     *) echo tests/goldens/tiny ;;
   esac
 }

@@ -8,6 +8,8 @@
 #include "base/json.h"
 #include "model/arch/arch.h"
 #include "model/gguf.h"
+#include "model/hf/coded_weights.h"
+#include "model/hf/hf_composite.h"
 #include "model/hf/hf_quantisation.h"
 #include "model/hf/safetensors.h"
 
@@ -23,8 +25,29 @@ using namespace optima;
   if (file.ok()) static_cast<void>(model::build_decoder(**file));
 }
 
+// The header, and what is made of weights that are codes with scales.
 [[maybe_unused]] void run_safetensors(const uint8_t* data, size_t size) {
-  static_cast<void>(model::parse_safetensors(std::as_bytes(std::span(data, size))));
+  const auto tensors = model::parse_safetensors(std::as_bytes(std::span(data, size)));
+  if (!tensors.ok()) return;
+  for (const int bits : {0, 4, 8}) {
+    Allocator allocator({}, int64_t{64} << 20);
+    model::ModelFileParts parts;
+    const model::HfQuantisation how{true, bits, 16, 24};
+    model::CodedWeights codes(how, parts, allocator);
+    static_cast<void>(codes.decode(*tensors, {}));
+  }
+}
+
+void translate(const model::HfConfig& config, std::string_view model_type) {
+  const auto layers = config.integer("num_hidden_layers");
+  if (layers.ok() && *layers && **layers > 1024) return;
+  const model::HfForm* form = model::find_hf_form(model_type);
+  if (form == nullptr) return;
+  model::ModelFileParts parts;
+  model::MetadataWriter out(parts, form->architecture);
+  static_cast<void>(form->translate(config, out));
+  static_cast<void>(model::read_hf_quantisation(config));
+  static_cast<void>(config.all_read());
 }
 
 [[maybe_unused]] void run_config(const uint8_t* data, size_t size) {
@@ -32,15 +55,15 @@ using namespace optima;
   if (!root.ok()) return;
   const model::HfConfig config(*root);
   const auto type = config.string("model_type");
-  const auto layers = config.integer("num_hidden_layers");
-  if (!type.ok() || !*type || (layers.ok() && *layers && **layers > 1024)) return;
-  const model::HfForm* form = model::find_hf_form(**type);
-  if (form == nullptr) return;
-  model::ModelFileParts parts;
-  model::MetadataWriter out(parts, form->architecture);
-  static_cast<void>(form->translate(config, out));
+  if (!type.ok() || !*type) return;
+  const model::HfComposite* composite = model::find_hf_composite(**type);
+  if (composite == nullptr) return translate(config, **type);
+  const json::Value* options = config.find("text_config");
+  if (options == nullptr) return;
+  const auto defaults = json::parse(model::hf_text_defaults(composite->text_type));
+  translate(model::HfConfig(*options, &*defaults), composite->text_type);
   static_cast<void>(model::read_hf_quantisation(config));
-  static_cast<void>(config.all_read());
+  static_cast<void>(model::check_composite_keys(config));
 }
 
 }  // namespace
