@@ -43,6 +43,7 @@ class Tiktoken:
         )
         self.nfc, self.bos = nfc, [] if bos is None else [specials[bos]]
         self.specials = set(specials.values())
+        self.begins = {text[:2] for text in specials}
         self.ways = (PARSE, 0, PARSE | ADD)
 
     def one(self, flags, text):
@@ -55,9 +56,10 @@ class Tiktoken:
                 return None
             text = composed
         bos = self.bos if flags & ADD else []
-        if flags & PARSE:
+        # Its search for thousands of special tokens is slow; most texts have none.
+        if flags & PARSE and any(begin in text for begin in self.begins):
             return bos + self.encoding.encode(text, allowed_special="all")
-        return self.encoding.encode_ordinary(text)
+        return bos + self.encoding.encode_ordinary(text)
 
     def ids(self, flags, texts):
         return [self.one(flags, text) for text in texts]
