@@ -30,7 +30,7 @@ inline constexpr scheduler::PaceLimits kPace{kBatchTokensMax, 4, 2.0};
 struct ModelRunner {
   ModelRunner() = default;
   ~ModelRunner() {
-    if (pages != nullptr) pages->drop_cached();  // what it has left there nobody can use
+    if (pages != nullptr) pages->trim();  // what it has left there nobody can use
   }
   KvLayout layout;
   std::shared_ptr<kv::PagePool> pages;  // the engine's

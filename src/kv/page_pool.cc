@@ -351,12 +351,13 @@ PrefixPages PagePool::find(BlockHash root, std::span<const int32_t> tokens,
   return out;
 }
 
-void PagePool::drop_cached() {
+void PagePool::trim() {
   for (bool more = true; more;) {
     Buffer unwanted;
     const std::lock_guard<std::mutex> lock(state_->mutex);
     if (state_->oldest) unwanted = state_->reclaim_oldest();
     more = bool(state_->oldest);
+    if (!more) state_->slabs.release_spares();
   }
 }
 

@@ -119,8 +119,8 @@ class PagePool {
   // Holds what is known of `tokens`: of as many whole blocks as possible.
   PrefixPages find(BlockHash root, std::span<const int32_t> tokens,
                    std::span<const KvGroup> groups);
-  // Forgets pages that nobody holds.
-  void drop_cached();
+  // Forgets pages that nobody holds, and gives back all memory that is in no use.
+  void trim();
   PoolCounts counts() const;
 
  private:

@@ -34,6 +34,9 @@ class PageSlabs {
   // Returns the memory of a slab that is no longer wanted, for the caller to let go of.
   Buffer give(PageId page);
 
+  // Gives empty slabs back to the allocator; whether there were any.
+  bool release_spares();
+
   unsigned char* data(PageId page) const;
   PageNote& note(PageId page);
   int64_t bytes() const { return bytes_; }
@@ -66,7 +69,6 @@ class PageSlabs {
   Slab& slab_of(PageId page) const;
   void add_slab(SizeClass& size_class, Buffer memory, int32_t pages);
   Status grow(SizeClass& size_class, int64_t wanted, int64_t pages_max);
-  bool release_spares();
 
   Allocator* allocator_;
   std::vector<SizeClass> classes_;

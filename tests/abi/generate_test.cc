@@ -465,7 +465,7 @@ TEST_F(GenerateTest, MetricsCount) {
   EXPECT_NE(std::string(optima_buffer_text(text, nullptr))
                 .find("vllm:generation_tokens_total{engine=\"e1\"} 4\n"),
             std::string::npos);
-  EXPECT_EQ(optima_metrics_render(engine_.get(), 7, "", 0, &text, nullptr), OPTIMA_E_ARG);
+  EXPECT_EQ(optima_metrics_render(engine_.get(), 7, "", 0, &text, nullptr), OPTIMA_E_UNSUPPORTED);
 }
 
 TEST_F(GenerateTest, BadDescriptions) {

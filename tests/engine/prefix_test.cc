@@ -48,7 +48,8 @@ class SharedPrefixes : public testing::Test {
 TEST_F(SharedPrefixes, OutliveTheirSession) {
   const std::vector<int32_t> first = prompt_of(50, 20), second = prompt_of(50, 30);
   EXPECT_EQ(run(first)->result().counters.cached_tokens, 0);
-  EXPECT_EQ(engine_->memory().kv_bytes, 0);
+  while (engine_->memory().kv_bytes > 0) {  // the library's thread lets go of the session
+  }
   EXPECT_GT(engine_->memory().kv_cached_bytes, 0);
   const auto request = run(second);
   EXPECT_EQ(request->result().counters.cached_tokens, 48);
@@ -213,10 +214,9 @@ TEST_P(SavedSessions, GoOnAsIfNothingHadHappened) {
     SessionOptions other = options;
     other.path = path == ComputePath::fast ? ComputePath::reference : ComputePath::fast;
     EXPECT_EQ(engine->restore(loaded, other, from(saved)).status().code(), Code::version);
-    LoadOptions eight_bits;
-    eight_bits.weights = LoadWeights::q8_0;
-    const auto quantised = must(engine->load(model::PathSource{model.path}, eight_bits));
-    EXPECT_EQ(engine->restore(quantised, options, from(saved)).status().code(), Code::version);
+    const std::string halves = model.path.substr(0, model.path.size() - 8) + "f16.gguf";
+    const auto rounded = must(engine->load(model::PathSource{halves}, {}));
+    EXPECT_EQ(engine->restore(rounded, options, from(saved)).status().code(), Code::version);
     SessionOptions small = options;
     small.context_tokens = 3;
     EXPECT_EQ(engine->restore(loaded, small, from(saved)).status().code(), Code::context_full);

@@ -85,10 +85,12 @@ TEST_F(Prefixes, OutliveTheTableThatComputedThem) {
   EXPECT_EQ(pool.counts().pages_held, 4 + 3);
   EXPECT_EQ(pool.counts().pages_cached, 1);
   again.truncate(0);
-  pool.drop_cached();
+  pool.trim();
   EXPECT_EQ(pool.counts().bytes_cached, 0);
   EXPECT_EQ(pool.counts().pages_sealed, 0);
   EXPECT_EQ(again.adopt(tokens, 64), 0);
+  pool.trim();
+  EXPECT_EQ(allocator_.bytes_used(), 0);
 }
 
 TEST_F(Prefixes, TailsGoFirstWhenMemoryIsWanted) {
@@ -221,7 +223,7 @@ class Family {
     check_counts();
     EXPECT_EQ(pool_.counts().pages_held, 0);
     EXPECT_EQ(pool_.counts().pages_sealed, pool_.counts().pages_cached);
-    pool_.drop_cached();
+    pool_.trim();
     EXPECT_EQ(pool_.counts().pages_sealed, 0);
     EXPECT_EQ(pool_.counts().bytes_cached, 0);
     EXPECT_GT(adopted_, steps / 200);
@@ -286,7 +288,7 @@ class Family {
     } else if (action == 12) {
       members_.erase(members_.begin() + static_cast<ptrdiff_t>(at));
     } else if (action == 13 && chance(2)) {
-      pool_.drop_cached();
+      pool_.trim();
     } else if (action == 14) {
       Member moved = std::move(member);
       member = std::move(moved);
