@@ -17,6 +17,7 @@ struct GenerationArgs {
   std::vector<std::string> stops;
   float top_n_sigma = 0, xtc_probability = 0, xtc_threshold = 0, mirostat_tau = 0;
   float dry_multiplier = 0;
+  int64_t draft_tokens = 0;
   bool ignore_eos = false;
   // At most one of these.
   bool json_output = false;

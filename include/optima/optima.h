@@ -504,11 +504,15 @@ struct optima_request_desc {
   optima_on_logits_fn on_logits;
   optima_pooling pooling; /* How the embedding is pooled (sessions for embeddings). */
   optima_normalise normalise; /* Whether the embedding is normalised. */
+  /* Speculation: most tokens that a step guesses, by what followed the last ones before, and
+   * checks beside the next one. At most 32. The output is the same; worth it where an answer
+   * repeats what the context holds. Not used with logits_positions. 0 = off. */
+  int64_t draft_tokens;
 };
 #define OPTIMA_REQUEST_DESC_INIT \
   { (uint32_t)sizeof(optima_request_desc), 0, NULL, NULL, 0, NULL, 0, 0, 0, 0, NULL, NULL, 0, \
     NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, 0, 0, 0, NULL, 0, NULL, 0, NULL, NULL, NULL, \
-    NULL, NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, 0, NULL, 0, 0 }
+    NULL, NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, 0, NULL, 0, 0, 0 }
 
 /* A conversation to be written as a prompt. */
 struct optima_chat_desc {
@@ -583,9 +587,11 @@ struct optima_counters {
   int64_t first_token_ns; /* Until the first output token. */
   int64_t weight_bytes_read; /* Weights read by all steps. */
   int64_t kv_bytes_read; /* KV read by all steps. */
+  int64_t draft_tokens; /* Tokens that steps guessed. */
+  int64_t draft_tokens_accepted; /* Of them, right ones. */
 };
 #define OPTIMA_COUNTERS_INIT \
-  { (uint32_t)sizeof(optima_counters), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+  { (uint32_t)sizeof(optima_counters), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* Sizes of a model. 0 (ids -1) = unknown, as for a vocabulary-only load. */
 struct optima_model_info {

@@ -117,6 +117,8 @@ optima_status optima_result_counters(const optima_result* result, optima_counter
     c.first_token_ns = counters.first_token_ns;
     c.weight_bytes_read = counters.weight_bytes_read;
     c.kv_bytes_read = counters.kv_bytes_read;
+    c.draft_tokens = counters.draft_tokens;
+    c.draft_tokens_accepted = counters.draft_tokens_accepted;
     write_struct(out, c);
     return {};
   });

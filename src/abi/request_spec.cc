@@ -196,6 +196,7 @@ Result<engine::RequestSpec> read_request(const optima_request_desc& desc,
                        ": neither may be negative"));
   }
   spec.max_tokens = desc.max_tokens;
+  spec.drafts_max = desc.draft_tokens;
   spec.deadline_ms = desc.deadline_ms;
   if (desc.cancel != nullptr) {
     OPTIMA_TRY(check(desc.cancel));

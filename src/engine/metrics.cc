@@ -142,9 +142,12 @@ void write_counters(Writer& out, const Metrics& m) {
   counter({"optima_prefix_hits_total", "vllm:prefix_cache_hits_total",
            "Prompt tokens whose KV was there."},
           m.prompt_tokens_cached);
-  counter({"optima_preemptions_total", "vllm:num_preemptions_total",
-           "Requests that gave their KV up to others and computed it again."},
-          m.preemptions);
+  counter({"optima_draft_tokens_total", "vllm:spec_decode_num_draft_tokens_total",
+           "Tokens that were guessed and checked."},
+          m.draft_tokens);
+  counter({"optima_draft_tokens_accepted_total", "vllm:spec_decode_num_accepted_tokens_total",
+           "Guesses that were right."},
+          m.draft_tokens_accepted);
   counter({"optima_batches_total", nullptr, "Forward passes."}, m.batches);
   out.by_reason(
       {"optima_requests_total", "vllm:request_success_total", "Requests that ended, by reason."},

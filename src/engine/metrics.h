@@ -45,7 +45,8 @@ struct Metrics {
   uint64_t prompt_tokens = 0;         // of requests that began
   uint64_t prompt_tokens_cached = 0;  // of these, from KV that was there
   uint64_t output_tokens = 0;
-  uint64_t preemptions = 0;
+  uint64_t draft_tokens = 0;           // guesses that passes checked
+  uint64_t draft_tokens_accepted = 0;  // of them, right ones
   uint64_t batches = 0;
   std::array<uint64_t, kFinishReasons> finished{};
   Histogram<16> first_token_s{kFirstTokenBounds};

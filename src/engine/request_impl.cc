@@ -41,6 +41,7 @@ Status RequestImpl::check_output() const {
   if (spec_.max_tokens != 0 || spec_.prompt_only) excess = "a number of tokens to generate";
   if (!spec_.stop_strings.empty() || !spec_.stop_tokens.empty()) excess = "stops";
   if (spec_.grammar) excess = "a grammar";
+  if (spec_.drafts_max != 0) excess = "drafts";
   if (spec_.logits_hook || !spec_.logits_positions.empty() || spec_.prompt_logprobs_from >= 0)
     excess = "logits";
   if (excess == nullptr) return {};
@@ -278,6 +279,8 @@ void RequestImpl::advance(int64_t tokens, TimePoint now) {
 void RequestImpl::count_end(FinishReason reason, TimePoint now) {
   Metrics& metrics = hub_->metrics;
   ++metrics.finished[static_cast<size_t>(reason)];
+  metrics.draft_tokens += static_cast<uint64_t>(result_.counters.draft_tokens);
+  metrics.draft_tokens_accepted += static_cast<uint64_t>(result_.counters.draft_tokens_accepted);
   metrics.request_s.add(seconds_between(submitted_, now));
   if (prompt_done_ == TimePoint{}) return;
   metrics.prefill_s.add(seconds_between(started_, prompt_done_));

@@ -145,4 +145,20 @@ class TinyTest : public testing::Test {
   Session session_ = make_session(model_);
 };
 
+// The golden request of the tiny model, and what comes out of it.
+class GoldenTest : public TinyTest {
+ protected:
+  nlohmann::json golden_ = tiny_golden();
+  std::string prompt_ = golden_["prompt"];
+  std::vector<int32_t> prompt_ids_ = golden_["prompt_ids"];
+  std::vector<int32_t> wanted_ = golden_["continuation_ids"];
+
+  // The golden request: greedy, to the golden's length.
+  optima_request_desc golden_desc() {
+    auto desc = ask(prompt_.c_str(), static_cast<int64_t>(wanted_.size()));
+    desc.flags = OPTIMA_REQUEST_IGNORE_EOS;
+    return desc;
+  }
+};
+
 }  // namespace optima_test

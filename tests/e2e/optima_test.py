@@ -69,6 +69,14 @@ class Run(Case):
         self.assert_error("run", model, "-p", "a", "--samples", 2, status=2, mentions=["--temp"])
 
     @each_model
+    def test_drafts_change_nothing(self, model):
+        plain = self.run_json(model, "--reference")
+        guessed = self.run_json(model, "--reference", "--drafts", 6)
+        self.assertEqual(plain["token_ids"], guessed["token_ids"])
+        self.assertEqual(plain["draft_tokens"], 0)
+        self.assertGreaterEqual(guessed["draft_tokens"], guessed["draft_tokens_accepted"])
+
+    @each_model
     def test_reference_path(self, model):
         out = self.run_json(model, "--reference")
         self.assertEqual(len(out["token_ids"]), 12)
