@@ -2,7 +2,7 @@
 // prefix; it is known by the block before it and by its own tokens, which are compared: a hash
 // leads to a block, it never proves one. For each KV group a block may have a page.
 //
-// Chained block hashes after vLLM's prefix caching (Kwon et al. 2023, arXiv:2309.06180, section 4.3).
+// Chained block hashes after vLLM's prefix caching (Kwon et al. 2023, arXiv:2309.06180).
 // Plain data without a lock: the page pool owns it.
 #pragma once
 

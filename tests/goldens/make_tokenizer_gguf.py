@@ -158,8 +158,8 @@ def gemma4(strings):
 
 SYMBOLS = ["<extra_id_0>", "<extra_id_1>", "</b>", "<b>", "<b><i>"]
 # SentencePiece models: Unigram in T5's own manner (NFKC rules, spaces collapsed, no byte tokens)
-# and in the opposite of each; both kinds with symbols inside of texts, which tokenizer.model files have
-# and GGUF files do not: there symbols cut a text, and after each comes a text of its own.
+# and in the opposite of each; both kinds with symbols inside of texts, which tokenizer.model files
+# have and GGUF files do not: there symbols cut a text, and after each comes a text of its own.
 SENTENCEPIECE = {
     "t5": {"model_type": "unigram"},
     "t5-bytes": {
