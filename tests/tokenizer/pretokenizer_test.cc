@@ -63,6 +63,10 @@ TEST(Pretokenizer, NamesAreListed) {
   const std::string names = pretokenizer_names();
   for (const std::string_view name : kNames) EXPECT_NE(names.find(name), std::string::npos);
   EXPECT_EQ(find_pretokenizer_family("gpt-99"), nullptr);
+  // Names without goldens of their own stand for families that have them.
+  EXPECT_EQ(find_pretokenizer_family("starcoder"), find_pretokenizer_family("smollm"));
+  EXPECT_EQ(find_pretokenizer_family("refact"), find_pretokenizer_family("smollm"));
+  EXPECT_EQ(find_pretokenizer_family("llama4"), find_pretokenizer_family("gpt-4o"));
   EXPECT_EQ(find_pretokenizer_family(""), find_pretokenizer_family("default"));
 }
 
