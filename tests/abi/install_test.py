@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 
-EXAMPLES = ("hello", "stream", "poll", "best_of", "embed")
+EXAMPLES = ("hello", "stream", "poll", "best_of", "embed", "many_sessions", "fork_tree")
 FLAGS = ["-std=c99", "-pedantic", "-Wall", "-Wextra", "-Wstrict-prototypes", "-Wshadow", "-Werror"]
 PROJECT = """\
 cmake_minimum_required(VERSION 3.16)
