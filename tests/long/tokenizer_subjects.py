@@ -267,20 +267,23 @@ def sentencepiece_as_gguf(path):
 
     data = path.read_bytes()
     vocabulary = make_tokenizer.sentencepiece_vocabulary(data)
-    return tools.vocabulary_bytes(vocabulary), oracles.SentencePiece(data)
+    oracle, kinds = oracles.SentencePiece(data), vocabulary["kinds"]
+    # In GGUF files these cut a text into texts; to sentencepiece they are pieces of it.
+    symbols = [t for t, kind in zip(vocabulary["tokens"], kinds) if kind == tools.USER_DEFINED]
+    oracle.keep = lambda text: not any(symbol in text for symbol in symbols)
+    return tools.vocabulary_bytes(vocabulary), oracle
 
 
 def sentencepiece_as_json(path):
     """As `transformers` converts Llama's and Mistral's."""
     from tokenizers import AddedToken, Tokenizer, models, normalizers, processors
-    from transformers.convert_slow_tokenizer import SentencePieceExtractor
+    from transformers.convert_slow_tokenizer import generate_merges
 
     import make_tokenizer
 
     vocabulary = make_tokenizer.sentencepiece_vocabulary(path.read_bytes())
-    pieces = list(zip(vocabulary["tokens"], vocabulary["scores"]))
-    _, merges = SentencePieceExtractor(str(path)).extract(pieces)
     index = {t: i for i, t in enumerate(vocabulary["tokens"])}
+    merges = generate_merges(index, dict(zip(vocabulary["tokens"], vocabulary["scores"])))
     backend = Tokenizer(
         models.BPE(index, merges, unk_token="<unk>", fuse_unk=True, byte_fallback=True)
     )
