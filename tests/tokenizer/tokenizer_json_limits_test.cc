@@ -147,7 +147,7 @@ TEST(TokenizerJsonLimits, TimeGrowsNearlyWithTheText) {
     ASSERT_TRUE(tokenizer) << tokenizer.status().message();
     for (const char* unit : {"a", " ", "\n", "<", "\xCC\x81", "\xE4\xB8\xAD"}) {
       std::string input;
-      while (input.size() < 1'000'000) input += unit;
+      while (input.size() < 200'000) input += unit;
       EXPECT_LT(seconds_of([&] {
                   auto ids = (*tokenizer)->encode(input, Special::add, SpecialText::parse);
                   EXPECT_TRUE(ids) << ids.status().message();
