@@ -70,6 +70,7 @@ class Writer {
     return payload(&head, sizeof head);
   }
   Status payload(const void* from, int64_t bytes) {
+    if (bytes == 0) return {};  // of an empty sequence: no pointer, and nothing to ask for
     XXH3_64bits_update(&state_, from, static_cast<size_t>(bytes));
     return raw(from, bytes);
   }
@@ -102,6 +103,7 @@ class Reader {
                                      static_cast<uint32_t>(kind), ", ", group, " and ", bytes));
   }
   Status payload(void* into, int64_t bytes) {
+    if (bytes == 0) return {};
     OPTIMA_TRY(raw(into, bytes));
     XXH3_64bits_update(&state_, into, static_cast<size_t>(bytes));
     return {};

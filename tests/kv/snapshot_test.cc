@@ -15,6 +15,7 @@ constexpr SnapshotLimits kLimits{1000, 100};
 
 SnapshotWrite into(std::string& out) {
   return [&out](const void* from, int64_t bytes) {
+    EXPECT_GT(bytes, 0);
     out.append(static_cast<const char*>(from), static_cast<size_t>(bytes));
     return true;
   };
@@ -23,6 +24,7 @@ SnapshotWrite into(std::string& out) {
 // Fails at the end of the text.
 SnapshotRead from(std::string_view& text) {
   return [&text](void* into, int64_t bytes) {
+    EXPECT_GT(bytes, 0);
     const auto wanted = static_cast<size_t>(bytes);
     if (wanted > text.size()) return false;
     std::memcpy(into, text.data(), wanted);
