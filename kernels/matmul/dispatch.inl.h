@@ -11,8 +11,9 @@ namespace {
 using RangeFn = void (*)(const MatmulArgs& args, int64_t n_begin, int64_t n_end);
 
 struct TypeKernels {
-  RangeFn few;  // m <= kGemvMaxRows
+  RangeFn few;  // m <= few_rows
   RangeFn many;
+  int few_rows;
 };
 
 constexpr int kTypeIdEnd = 40;
@@ -23,12 +24,13 @@ struct KernelTable {
 
 template <typename Kernel, WeightType... T>
 constexpr void add_quantised(KernelTable& table) {
-  ((table.of[static_cast<int>(T)] = {gemv<typename Kernel::V, T>, gemm<Kernel, T>}), ...);
+  ((table.of[static_cast<int>(T)] = {gemv<typename Kernel::V, T>, gemm<Kernel, T>, kGemvMaxRows}),
+   ...);
 }
 
 template <typename V, typename F>
 constexpr TypeKernels float_kernels() {
-  return {float_gemv<V, F>, float_gemm<V, F>};
+  return {float_gemv<V, F>, float_gemm<V, F>, kFloatGemvMaxRows};
 }
 
 template <typename Kernel>
@@ -47,7 +49,7 @@ constexpr KernelTable make_table() {
 void run_table(const KernelTable& table, const MatmulArgs& args, int64_t n_begin, int64_t n_end) {
   if (n_begin >= n_end || args.m <= 0) return;
   const TypeKernels& kernels = table.of[static_cast<int>(args.type)];
-  (args.m <= kGemvMaxRows ? kernels.few : kernels.many)(args, n_begin, n_end);
+  (args.m <= kernels.few_rows ? kernels.few : kernels.many)(args, n_begin, n_end);
 }
 
 size_t table_scratch_bytes(int64_t k) {

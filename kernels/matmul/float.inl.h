@@ -71,6 +71,8 @@ void float_gemv_rows(const MatmulArgs& args, int64_t n_begin, int64_t n_end) {
   }
 }
 
+constexpr int kFloatGemvMaxRows = 3;
+
 template <typename V, typename F>
 void float_gemv(const MatmulArgs& args, int64_t n_begin, int64_t n_end) {
   switch (args.m) {

@@ -1,4 +1,6 @@
-// Few activation rows (m <= 3): weights stream once from memory, row by row in the file's layout.
+// Few activation rows: weights stream once from memory, row by row in the file's layout. Up to
+// three activation rows share the unpacking of a weight row; more go over it again while it is in
+// the cache, which costs less than making tiles of it (gemm.inl.h) until there are more than six.
 //
 // Reading weights is the limit, so the work per byte is kept small: a group of 256 weights costs
 // one vector of scales, and the constant terms (offset and minimum) are eight blocks a fused
@@ -15,7 +17,7 @@
 namespace optima::kernels {
 namespace {
 
-constexpr int kGemvMaxRows = 3;
+constexpr int kGemvMaxRows = 6;
 constexpr int kPrefetchBytes = 4096;
 constexpr int kGroupBlocks = 8;
 constexpr int kGroupValues = 256;
@@ -262,6 +264,32 @@ void gemv_rows(const MatmulArgs& args, int64_t n_begin, int64_t n_end) {
   }
 }
 
+// More than three activation rows, three at a time for each weight row.
+template <typename V, typename F>
+void gemv_groups(const MatmulArgs& args, int64_t n_begin, int64_t n_end) {
+  const int64_t blocks = args.k / kActivationBlock;
+  GemvRow x[kGemvMaxRows];
+  for (int64_t m = 0; m < args.m; ++m) {
+    x[m] = prepare_row<V, F>(args.xq, m,
+                             static_cast<char*>(args.scratch) + m * prepared_row_bytes(args.k));
+  }
+  const int64_t stride = blocks / kGroupBlocks * F::kBytes +
+                         blocks % kGroupBlocks * static_cast<int64_t>(F::kBlockBytes);
+  const auto* row = static_cast<const uint8_t*>(args.weights) + n_begin * stride;
+  for (int64_t n = n_begin; n < n_end; ++n, row += stride) {
+    float* out = args.out + n;
+    int64_t m = 0;
+    for (; m + 3 <= args.m; m += 3, out += 3 * args.out_stride) {
+      const GemvRow group[3] = {x[m], x[m + 1], x[m + 2]};
+      dot_row<V, F, 3>(row, group, blocks, out, args.out_stride);
+    }
+    for (; m < args.m; ++m, out += args.out_stride) {
+      const GemvRow one[1] = {x[m]};
+      dot_row<V, F, 1>(row, one, blocks, out, args.out_stride);
+    }
+  }
+}
+
 template <typename V, WeightType T>
 void gemv(const MatmulArgs& args, int64_t n_begin, int64_t n_end) {
   using F = Format<V, T>;
@@ -270,8 +298,10 @@ void gemv(const MatmulArgs& args, int64_t n_begin, int64_t n_end) {
       return gemv_rows<V, F, 1>(args, n_begin, n_end);
     case 2:
       return gemv_rows<V, F, 2>(args, n_begin, n_end);
-    default:
+    case 3:
       return gemv_rows<V, F, 3>(args, n_begin, n_end);
+    default:
+      return gemv_groups<V, F>(args, n_begin, n_end);
   }
 }
 
