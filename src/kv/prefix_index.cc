@@ -32,26 +32,27 @@ const PrefixIndex::Block* PrefixIndex::find(BlockHash parent, Tokens tokens) con
   return at != blocks_.end() && is_block(at->second, parent, tokens) ? &at->second : nullptr;
 }
 
+// From the root on, so that every block of the chain is compared: a hash may stand for other tokens
+// anywhere in it.
 PrefixIndex::Block* PrefixIndex::insert(BlockHash root, std::span<const int32_t> prefix,
                                         std::span<const BlockHash> hashes) {
-  const auto parent = [&](size_t i) { return i == 0 ? root : hashes[i - 1]; };
-  // Blocks are forgotten from the end of a chain on, so the known ones are a prefix of it.
-  size_t i = hashes.size() - 1;
-  while (i > 0 && !blocks_.contains(hashes[i - 1])) --i;
-  for (;; ++i) {
+  Block* parent = nullptr;
+  for (size_t i = 0; i < hashes.size(); ++i) {
+    const BlockHash before = i == 0 ? root : hashes[i - 1];
     const auto [at, inserted] = blocks_.try_emplace(hashes[i]);
     Block& block = at->second;
-    if (!inserted && !is_block(block, parent(i), block_of(prefix, i))) {
-      if (i > 0) forget_unused(hashes[i - 1]);
+    if (!inserted && !is_block(block, before, block_of(prefix, i))) {
+      if (i > 0) forget_unused(before);
       return nullptr;
     }
     if (inserted) {
-      block.parent = parent(i);
+      block.parent = before;
       std::ranges::copy(block_of(prefix, i), block.tokens.begin());
-      if (i > 0) ++blocks_.find(hashes[i - 1])->second.children;
+      if (parent != nullptr) ++parent->children;
     }
-    if (i + 1 == hashes.size()) return &block;
+    parent = &block;
   }
+  return parent;
 }
 
 void PrefixIndex::remove_page(BlockHash hash, size_t group) {

@@ -173,6 +173,10 @@ TEST(PrefixIndex, AHashProvesNothing) {
   const std::vector<BlockHash> hashes = {43, 42};
   EXPECT_EQ(index.insert(0, chain, hashes), nullptr) << "the same tokens after others";
   EXPECT_EQ(index.blocks(), 1u) << "nothing of the refused chain stays";
+  // What follows a refused block is refused: it would be found behind the block that is there.
+  const std::vector<BlockHash> behind = {42, 44};
+  EXPECT_EQ(index.insert(0, chain, behind), nullptr);
+  EXPECT_EQ(index.blocks(), 1u);
 }
 
 TEST(PrefixIndex, ABlockStaysKnownWhileLaterOnesHavePages) {
