@@ -170,7 +170,8 @@ Status EngineImpl::score(ModelRunner* runner, const graph::Batch& batch) {
   return {};
 }
 
-// Each request of the batch is charged its share of the weights and the KV that its rows read.
+// What the batch took, for the pace of prompts and for the metrics; each of its requests is charged
+// its share of the weights, the KV that its rows read, and its drafts.
 void EngineImpl::count_batch(ModelRunner& runner, TimePoint begin, TimePoint end) {
   int64_t tokens = 0, decodes = 0;
   for (const PackedSequence& sequence : batch_.sequences()) {
@@ -186,6 +187,7 @@ void EngineImpl::count_batch(ModelRunner& runner, TimePoint begin, TimePoint end
     Counters& counters = sequence.request->counters();
     counters.weight_bytes_read += runner.weight_bytes_per_step / sequences;
     counters.kv_bytes_read += sequence.kv_bytes_read;
+    counters.draft_tokens += sequence.drafts;
   }
 }
 

@@ -123,6 +123,8 @@ class RequestImpl final : public Request, public std::enable_shared_from_this<Re
   Status sample(std::span<float> logits);
   Result<Chosen> choose(std::span<float> logits);
   std::optional<FinishReason> publish_token(Chosen chosen, TimePoint now);
+  // Whether the answer ends with this token, after which the grammar is in this state.
+  bool is_last(int32_t token, const std::optional<sampling::GrammarState>& grammar) const;
   std::optional<FinishReason> finish_reason_of(int32_t token) const;
   void count_token(TimePoint now);
   void count_end(FinishReason reason, TimePoint now);

@@ -40,10 +40,14 @@ Status RequestImpl::take_logits(const ScoredRow& row, std::span<float> logits) {
 }
 
 // The row of the last token and those of its drafts come in order. A row counts as long as the
-// token chosen from the one before is the draft that it was computed for.
+// token chosen from the one before is the draft that it was computed for, and not the last token.
 Status RequestImpl::sample(std::span<float> logits) {
   const size_t row = chosen_.size();
-  if (row > 0 && (row > drafts_.size() || chosen_.back().pick.token != drafts_[row - 1])) return {};
+  if (row > 0) {
+    const Chosen& before = chosen_.back();
+    if (row > drafts_.size() || before.pick.token != drafts_[row - 1]) return {};
+    if (is_last(before.pick.token, before.grammar)) return {};
+  }
   OPTIMA_ASSIGN(Chosen chosen, choose(logits));
   if (row > 0) ++result_.counters.draft_tokens_accepted;
   chosen_.push_back(std::move(chosen));
@@ -91,20 +95,22 @@ int64_t RequestImpl::make_drafts(int64_t room) {
   const int64_t most = std::min(
       {spec_.drafts_max, room, max_tokens_ - output - 1, session_->context_tokens() - total - 1});
   if (most > 0) drafts_ = lookup_drafts(session_->tokens_, most);
-  result_.counters.draft_tokens += static_cast<int64_t>(drafts_.size());
   return static_cast<int64_t>(drafts_.size());
 }
 
-std::optional<FinishReason> RequestImpl::finish_reason_of(int32_t token) const {
-  if (grammar_ && grammar_->is_finished()) return FinishReason::stop;  // nothing can follow
+bool RequestImpl::is_last(int32_t token,
+                          const std::optional<sampling::GrammarState>& grammar) const {
+  if (grammar && grammar->is_finished()) return true;  // nothing can follow
   if (!spec_.ignore_eos) {
     const Result<const tokenizer::Tokenizer*> tokenizer = session_->model_impl().tokenizer();
-    if (token < (*tokenizer)->size() && (*tokenizer)->ends_generation(token))
-      return FinishReason::stop;
+    if (token < (*tokenizer)->size() && (*tokenizer)->ends_generation(token)) return true;
   }
-  if (std::find(spec_.stop_tokens.begin(), spec_.stop_tokens.end(), token) !=
-      spec_.stop_tokens.end())
-    return FinishReason::stop;
+  return std::find(spec_.stop_tokens.begin(), spec_.stop_tokens.end(), token) !=
+         spec_.stop_tokens.end();
+}
+
+std::optional<FinishReason> RequestImpl::finish_reason_of(int32_t token) const {
+  if (is_last(token, grammar_)) return FinishReason::stop;
   if (static_cast<int64_t>(result_.tokens.size()) >= max_tokens_) return FinishReason::length;
   if (static_cast<int64_t>(session_->tokens_.size()) >= session_->context_tokens())
     return FinishReason::context;

@@ -27,6 +27,8 @@ class SessionImpl final : public Session {
   int64_t chunk_tokens_;
   uint64_t rotation_;
 
+  kv::SnapshotIdentity identity() const;
+
  public:
   SessionImpl(std::shared_ptr<Hub> hub, std::shared_ptr<ModelImpl> model, ModelRunner* runner,
               const SessionOptions& options);
@@ -53,9 +55,6 @@ class SessionImpl final : public Session {
   int64_t prompt_tokens_max() const {
     return encodes() ? std::min(context_tokens_, chunk_tokens_) : context_tokens_;
   }
-
-  uint64_t rotation() const { return rotation_; }
-  kv::SnapshotIdentity identity() const;
 
   // Under the hub's lock; the request in `busy_with` alone changes tokens and table.
   std::vector<int32_t> tokens_;

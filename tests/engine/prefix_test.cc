@@ -1,5 +1,7 @@
 // What sessions share: prompts that begin alike are computed once, whoever asks first and however
 // many at a time, and the answers are those of sessions that share nothing.
+#include <thread>
+
 #include "tests/engine/tiny_model.h"
 
 namespace optima::engine {
@@ -48,8 +50,10 @@ class SharedPrefixes : public testing::Test {
 TEST_F(SharedPrefixes, OutliveTheirSession) {
   const std::vector<int32_t> first = prompt_of(50, 20), second = prompt_of(50, 30);
   EXPECT_EQ(run(first)->result().counters.cached_tokens, 0);
-  while (engine_->memory().kv_bytes > 0) {  // the library's thread lets go of the session
-  }
+  // The library's thread lets go of the session.
+  for (int i = 0; i < 1000 && engine_->memory().kv_bytes > 0; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  EXPECT_EQ(engine_->memory().kv_bytes, 0);
   EXPECT_GT(engine_->memory().kv_cached_bytes, 0);
   const auto request = run(second);
   EXPECT_EQ(request->result().counters.cached_tokens, 48);

@@ -88,6 +88,35 @@ TEST_F(Speculation, KeepsToGrammars) {
   }
 }
 
+// A guess may hold the end token and more: nothing is chosen behind the end, where a grammar has no
+// state to choose from.
+TEST_F(Speculation, GuessesNothingBehindTheEnd) {
+  const auto tokenizer = must(model_->tokenizer());
+  const Ids word =
+      must(tokenizer->encode("abcd", tokenizer::Special::omit, tokenizer::SpecialText::literal));
+  Ids prompt;
+  for (int i = 0; i < 4; ++i) {
+    prompt.insert(prompt.end(), word.begin(), word.end());
+    prompt.insert(prompt.end(), {tokenizer->eos(), 7});
+  }
+  for (const char* pattern : {"(abcd)+", "abcd", "[a-d]*"}) {
+    RequestSpec spec = ids_request(prompt, 40);
+    spec.ignore_eos = false;
+    spec.grammar = GrammarSpec{sampling::GrammarKind::regex, pattern};
+    // Only what the guesses hold can be chosen, in their order.
+    Ids order = word;
+    order.push_back(tokenizer->eos());
+    spec.logits_hook = [order](std::span<float> logits, std::span<const int32_t> tokens) {
+      const auto last = std::find(order.begin(), order.end(), tokens.back());
+      const bool again = last == order.end() || last + 1 == order.end();
+      for (float& logit : logits) logit -= 100;
+      logits[static_cast<size_t>(again ? order.front() : *(last + 1))] += 300;
+      return Status();
+    };
+    compare(spec);
+  }
+}
+
 TEST_F(Speculation, EndsWhereTheAnswerEnds) {
   for (int64_t tokens = 1; tokens <= 12; ++tokens) compare(ask(tokens));
   const RequestResult plain = answer(ask(40), 0);
