@@ -1,13 +1,12 @@
-// Reads CPU quotas out of the control group file system. A group inherits the limits of its
-// ancestors, so every directory up to the root counts. Inside a container the path named in
-// /proc/self/cgroup may not exist below the mount (it is the host's path): walking up then ends at
-// the mount itself, which shows the container's own group.
+// Reads CPU quotas out of the control group file system.
 #include "base/cpu_quota.h"
 
 #include <cstdint>
 #include <fstream>
 #include <limits>
 #include <sstream>
+
+#include "base/cgroup.h"
 
 namespace optima {
 namespace {
@@ -39,18 +38,6 @@ int quota_v1(const std::string& folder) {
   return threads_of(quota, period);
 }
 
-int least_on_path(const std::string& mount, std::string path, int (*quota)(const std::string&)) {
-  int least = kNoLimit;
-  while (true) {
-    while (!path.empty() && path.back() == '/') path.pop_back();
-    const int here = quota(mount + path);
-    if (here < least) least = here;
-    const size_t slash = path.rfind('/');
-    if (path.empty() || slash == std::string::npos) return least;
-    path.resize(slash);
-  }
-}
-
 bool lists_cpu(const std::string& controllers) {
   return ("," + controllers + ",").find(",cpu,") != std::string::npos;
 }
@@ -71,11 +58,11 @@ int cpu_quota_threads(const std::string& proc_cgroup, const std::string& cgroup_
     const std::string controllers = line.substr(first + 1, second - first - 1);
     const std::string path = line.substr(second + 1);
     if (controllers.empty()) {
-      take(least_on_path(cgroup_root, path, quota_v2));
-      take(least_on_path(cgroup_root + "/unified", path, quota_v2));
+      take(least_of_groups(cgroup_root, path, quota_v2));
+      take(least_of_groups(cgroup_root + "/unified", path, quota_v2));
     } else if (lists_cpu(controllers)) {
-      take(least_on_path(cgroup_root + "/" + controllers, path, quota_v1));
-      take(least_on_path(cgroup_root + "/cpu", path, quota_v1));
+      take(least_of_groups(cgroup_root + "/" + controllers, path, quota_v1));
+      take(least_of_groups(cgroup_root + "/cpu", path, quota_v1));
     }
   }
   return least == kNoLimit ? 0 : least;

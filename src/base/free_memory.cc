@@ -1,11 +1,12 @@
-// Reads /proc/meminfo and the control group file system (version 2). A group inherits the limits of
-// its ancestors, so every directory up to the root counts, as in cpu_quota.cc.
+// Reads /proc/meminfo and the control group file system (version 2).
 #include "base/free_memory.h"
 
 #include <algorithm>
 #include <fstream>
 #include <limits>
 #include <sstream>
+
+#include "base/cgroup.h"
 
 namespace optima {
 namespace {
@@ -46,13 +47,7 @@ int64_t free_memory_bytes(const std::string& meminfo, const std::string& proc_cg
   std::istringstream lines(proc_cgroup);
   for (std::string line; std::getline(lines, line);) {
     if (line.rfind("0::", 0) != 0) continue;
-    std::string path = line.substr(3);
-    while (true) {
-      while (!path.empty() && path.back() == '/') path.pop_back();
-      least = std::min(least, left_in(cgroup_root + path));
-      if (path.empty()) break;
-      path.resize(path.rfind('/') == std::string::npos ? 0 : path.rfind('/'));
-    }
+    least = std::min(least, least_of_groups(cgroup_root, line.substr(3), left_in));
   }
   return least == kNoLimit ? 0 : least;
 }

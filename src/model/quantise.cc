@@ -14,10 +14,6 @@ namespace {
 
 constexpr int64_t kBlock = 32;
 
-bool ends_with(std::string_view text, std::string_view tail) {
-  return text.size() >= tail.size() && text.substr(text.size() - tail.size()) == tail;
-}
-
 // Matrices that products read, and the embedding; not the few small ones where an error would
 // decide (routers), nor tables that are added as they are (positions, types, biases of experts).
 bool is_quantised(const Tensor& tensor) {
@@ -25,7 +21,7 @@ bool is_quantised(const Tensor& tensor) {
                      tensor.type == kernels::WeightType::f16 ||
                      tensor.type == kernels::WeightType::bf16;
   return plain && tensor.rank >= 2 && tensor.row_length() % kBlock == 0 &&
-         ends_with(tensor.name, ".weight") && !ends_with(tensor.name, "ffn_gate_inp.weight") &&
+         tensor.name.ends_with(".weight") && !tensor.name.ends_with("ffn_gate_inp.weight") &&
          tensor.name != "position_embd.weight" && tensor.name != "token_types.weight";
 }
 

@@ -26,14 +26,10 @@ constexpr std::array<std::string_view, 8> kActivationTails = {
     ".input_scale",  ".input_zero_point",  ".input_scale_ub", ".activation_scale",
     ".output_scale", ".output_zero_point", ".k_scale",        ".v_scale"};
 
-bool ends_with(std::string_view text, std::string_view tail) {
-  return text.size() >= tail.size() && text.substr(text.size() - tail.size()) == tail;
-}
-
 template <typename Tails>
 bool ends_with_any(std::string_view text, const Tails& tails) {
   return std::any_of(tails.begin(), tails.end(),
-                     [text](std::string_view tail) { return ends_with(text, tail); });
+                     [text](std::string_view tail) { return text.ends_with(tail); });
 }
 
 constexpr std::array<float, 256> e4m3_values() {
@@ -66,7 +62,7 @@ int64_t product(const std::vector<int64_t>& shape) {
 
 bool is_codes(const SafeTensor& tensor) {
   const bool plain = tensor.type == SafeType::f8_e4m3 || tensor.type == SafeType::i8;
-  return (plain && ends_with(tensor.name, ".weight")) || ends_with(tensor.name, kPackedTail);
+  return (plain && tensor.name.ends_with(".weight")) || tensor.name.ends_with(kPackedTail);
 }
 
 int64_t blocks_in(int64_t size, int64_t block) {
@@ -75,7 +71,7 @@ int64_t blocks_in(int64_t size, int64_t block) {
 
 std::string weight_name(const SafeTensor& codes) {
   constexpr std::string_view kPacked = "_packed";
-  return ends_with(codes.name, kPackedTail)
+  return codes.name.ends_with(kPackedTail)
              ? codes.name.substr(0, codes.name.size() - kPacked.size())
              : codes.name;
 }
@@ -206,7 +202,7 @@ Result<std::vector<SafeTensor>> CodedWeights::decode(const std::vector<SafeTenso
     if (progress && !progress(static_cast<float>(i) / static_cast<float>(tensors.size())))
       return Status(Code::cancelled, "the progress callback cancelled the load");
     if (ends_with_any(tensor.name, kActivationTails)) continue;
-    if (ends_with_any(tensor.name, kScaleTails) || ends_with(tensor.name, kShapeTail)) {
+    if (ends_with_any(tensor.name, kScaleTails) || tensor.name.ends_with(kShapeTail)) {
       used_.emplace(tensor.name, false);
       continue;
     }
@@ -282,7 +278,7 @@ Result<SafeTensor> CodedWeights::logical(const SafeTensor& codes) {
                   text("tensor ", in_quotes(codes.name), " of dtype ", safe_type_name(codes.type),
                        " has shape ", shape_text(codes.shape), ", wanted [rows, columns]"));
   out.name = weight_name(codes);
-  if (!ends_with(codes.name, kPackedTail)) return out;
+  if (!codes.name.ends_with(kPackedTail)) return out;
   if (codes.type != SafeType::i32 || how_.packed_bits == 0)
     return Status(Code::unsupported, text("tensor ", in_quotes(codes.name), " is of dtype ",
                                           safe_type_name(codes.type), " in a folder with ",

@@ -21,10 +21,6 @@ constexpr std::array<std::string_view, 4> kPassedOver = {".rotary_emb.inv_freq",
 constexpr std::array<std::string_view, 4> kBasePrefixes = {"model.", "transformer.", "gpt_neox.",
                                                            "bert."};
 
-bool ends_with(std::string_view text, std::string_view tail) {
-  return text.size() >= tail.size() && text.substr(text.size() - tail.size()) == tail;
-}
-
 // Takes digits off the front of `text`; empty when there are none or too many.
 std::string_view take_number(std::string_view& text) {
   size_t digits = 0;
@@ -128,7 +124,7 @@ Status HfTensors::add(const SafeTensor& tensor) {
   }
   if (known) return {};
   for (const std::string_view tail : kPassedOver)
-    if (ends_with(tensor.name, tail)) return {};
+    if (tensor.name.ends_with(tail)) return {};
   return Status(Code::unsupported, text("tensor ", in_quotes(tensor.name),
                                         " is not known for model_type ", form_.model_type));
 }
