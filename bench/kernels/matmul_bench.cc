@@ -1,7 +1,8 @@
 // Matrix products: every variant that this CPU has, over the shapes of the two test models.
 //
 //   <variant>/<type>/<n>x<k>/m:1     GB/s of weights read, beside `read_roof` of the same run
-//   <variant>/<type>/<n>x<k>/m:512   multiply-adds/s with 512 activation rows
+//   <variant>/<type>/<n>x<k>/m:<M>   multiply-adds/s with M activation rows
+// and the same from panels, as <variant>+panels, with the making of them as <variant>+pack.
 // Each thread takes a contiguous share of the weight rows. Choose rows with --benchmark_filter.
 
 #include <benchmark/benchmark.h>
@@ -73,8 +74,9 @@ struct Problem {
   std::vector<float> out;
   Buffer xq_block;
   QuantisedRows xq;
+  Buffer panels;
 
-  Problem(const Shape& s, int64_t rows)
+  Problem(const Shape& s, int64_t rows, const MatmulKernel* packer)
       : shape(s),
         m(rows),
         weights(static_cast<size_t>(s.n) *
@@ -82,13 +84,30 @@ struct Problem {
         x(static_cast<size_t>(rows * s.k)),
         out(static_cast<size_t>(rows * s.n)),
         xq_block(quantised_rows_bytes(rows, s.k)),
-        xq(quantised_rows_at(xq_block.data(), rows, s.k)) {
+        xq(quantised_rows_at(xq_block.data(), rows, s.k)),
+        panels(panels_bytes(packer, s)) {
     for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i % 255) - 127.0f;
     best(quantise_rows_variants(), detect_isa()).fn(x.data(), s.k, 0, rows, xq);
+    if (packer == nullptr) return;
+    std::vector<unsigned char> scratch(packer->scratch_bytes(rows, s.k));
+    MatmulArgs args = {};
+    args.weights = weights.data();
+    args.type = s.type;
+    args.n = s.n;
+    args.k = s.k;
+    args.scratch = scratch.data();
+    packer->pack(args, 0, s.n, panels.data());
+  }
+
+  static size_t panels_bytes(const MatmulKernel* packer, const Shape& s) {
+    return packer == nullptr ? 64 : packer->panels_bytes(s.type, s.n, s.k) + 8192;
   }
 };
 
-void run_share(benchmark::State& state, const MatmulKernel& kernel, const Problem& p) {
+// What is measured: products of the file's rows or of panels, or making panels.
+enum class Way { file, panels, pack };
+
+void run_share(benchmark::State& state, const MatmulKernel& kernel, const Problem& p, Way way) {
   std::vector<unsigned char> scratch(
       kernel.scratch_bytes == nullptr ? 0 : kernel.scratch_bytes(p.m, p.shape.k));
   MatmulArgs args = {};
@@ -102,13 +121,18 @@ void run_share(benchmark::State& state, const MatmulKernel& kernel, const Proble
   args.out = const_cast<float*>(p.out.data());
   args.out_stride = p.shape.n;
   args.scratch = scratch.data();
+  if (way == Way::panels) args.panels = p.panels.data();
   const int64_t pieces = p.shape.n / kernel.granule;
   const int64_t begin = pieces * state.thread_index() / state.threads() * kernel.granule;
   const int64_t end = state.thread_index() + 1 == state.threads()
                           ? p.shape.n
                           : pieces * (state.thread_index() + 1) / state.threads() * kernel.granule;
   for (auto _ : state) {
-    kernel.run(args, begin, end);
+    if (way == Way::pack) {
+      kernel.pack(args, begin, end, p.panels.data());
+    } else {
+      kernel.run(args, begin, end);
+    }
     benchmark::ClobberMemory();
   }
   const auto runs = static_cast<double>(state.iterations());
@@ -121,28 +145,47 @@ void run_share(benchmark::State& state, const MatmulKernel& kernel, const Proble
 }
 
 // The last problem asked for; all threads of a benchmark ask for the same one.
-std::shared_ptr<const Problem> problem_for(const Shape& shape, int64_t m) {
+std::shared_ptr<const Problem> problem_for(const Shape& shape, int64_t m,
+                                           const MatmulKernel* packer = nullptr) {
   static std::mutex mutex;
   static std::shared_ptr<const Problem> last;
+  static const void* last_pack;
+  const void* pack = packer == nullptr ? nullptr : reinterpret_cast<const void*>(packer->pack);
   const std::lock_guard<std::mutex> lock(mutex);
-  if (last == nullptr || last->m != m || last->shape.type != shape.type ||
+  if (last == nullptr || last_pack != pack || last->m != m || last->shape.type != shape.type ||
       last->shape.n != shape.n || last->shape.k != shape.k) {
     last = nullptr;  // freed before the next is made
-    last = std::make_shared<const Problem>(shape, m);
+    last = std::make_shared<const Problem>(shape, m, packer);
+    last_pack = pack;
   }
   return last;
 }
 
-void register_product(const Variant<MatmulKernel>& row, const Shape& shape, int64_t m) {
-  const std::string name =
-      std::string(row.name) + "/" + find_weight_type(static_cast<int32_t>(shape.type))->name + "/" +
-      std::to_string(shape.n) + "x" + std::to_string(shape.k) + "/m:" + std::to_string(m);
-  const MatmulKernel kernel = row.fn;
+void register_product(const Variant<MatmulKernel>& row, const Shape& shape, int64_t m, Way way) {
+  constexpr const char* kSuffix[] = {"", "+panels", "+pack"};
+  const std::string name = std::string(row.name) + kSuffix[static_cast<int>(way)] + "/" +
+                           find_weight_type(static_cast<int32_t>(shape.type))->name + "/" +
+                           std::to_string(shape.n) + "x" + std::to_string(shape.k) +
+                           "/m:" + std::to_string(m);
+  const MatmulKernel& kernel = row.fn;
   benchmark::RegisterBenchmark(
       name.c_str(),
-      [=](benchmark::State& state) { run_share(state, kernel, *problem_for(shape, m)); })
+      [&kernel, shape, m, way](benchmark::State& state) {
+        run_share(state, kernel, *problem_for(shape, m, way == Way::file ? nullptr : &kernel), way);
+      })
       ->ThreadRange(1, 2)
       ->UseRealTime();
+}
+
+// Of a shape, products with few and with many activation rows.
+void register_shape(const Variant<MatmulKernel>& row, const Shape& shape,
+                    std::initializer_list<int64_t> sizes) {
+  const bool packs =
+      row.fn.pack != nullptr && row.fn.panels_bytes(shape.type, shape.n, shape.k) != 0;
+  for (const int64_t m : sizes) register_product(row, shape, m, Way::file);
+  if (!packs) return;
+  for (const int64_t m : sizes) register_product(row, shape, m, Way::panels);
+  register_product(row, shape, 1, Way::pack);
 }
 
 // Reads a buffer with prefetch: the bandwidth that a kernel can hope for.
@@ -187,8 +230,8 @@ int register_all() {
   const IsaMask available = detect_isa();
   for (const auto& row : matmul_variants()) {
     if ((row.isa & ~available) != 0) continue;
-    for (const Shape& shape : kGemv) register_product(row, shape, 1);
-    for (const Shape& shape : kGemm) register_product(row, shape, 512);
+    for (const Shape& shape : kGemv) register_shape(row, shape, {1, 2, 4, 8, 16, 32});
+    for (const Shape& shape : kGemm) register_shape(row, shape, {512});
   }
   for (const auto& row : quantise_rows_variants()) {
     if ((row.isa & ~available) != 0) continue;

@@ -4,16 +4,22 @@
 #include "kernels/matmul/float.inl.h"
 #include "kernels/matmul/gemm.inl.h"
 #include "kernels/matmul/gemv.inl.h"
+#include "kernels/matmul/panel.inl.h"
 
 namespace optima::kernels {
 namespace {
 
 using RangeFn = void (*)(const MatmulArgs& args, int64_t n_begin, int64_t n_end);
 
+using PackFn = void (*)(const MatmulArgs& args, int64_t n_begin, int64_t n_end, uint8_t* panels);
+
 struct TypeKernels {
   RangeFn few;  // m <= few_rows
   RangeFn many;
   int few_rows;
+  PackFn pack;  // null: no panels
+  RangeFn panel_few;
+  RangeFn panel_many;
 };
 
 constexpr int kTypeIdEnd = 40;
@@ -22,15 +28,31 @@ struct KernelTable {
   TypeKernels of[kTypeIdEnd];
 };
 
+template <typename Kernel, WeightType T>
+constexpr TypeKernels quantised_kernels() {
+  TypeKernels kernels = {gemv<typename Kernel::V, T>,
+                         gemm<Kernel, FileRows<Kernel, T>>,
+                         kGemvMaxRows,
+                         nullptr,
+                         nullptr,
+                         nullptr};
+  constexpr PanelTraits kPanel = panel_traits(T);
+  if constexpr (kPanel.code_bits != 0) {
+    kernels.pack = PanelPacker<typename Kernel::V, T>::run;
+    kernels.panel_few = panel_few<Kernel, kPanel>;
+    kernels.panel_many = gemm<Kernel, PanelTiles<Kernel, kPanel>>;
+  }
+  return kernels;
+}
+
 template <typename Kernel, WeightType... T>
 constexpr void add_quantised(KernelTable& table) {
-  ((table.of[static_cast<int>(T)] = {gemv<typename Kernel::V, T>, gemm<Kernel, T>, kGemvMaxRows}),
-   ...);
+  ((table.of[static_cast<int>(T)] = quantised_kernels<Kernel, T>()), ...);
 }
 
 template <typename V, typename F>
 constexpr TypeKernels float_kernels() {
-  return {float_gemv<V, F>, float_gemm<V, F>, kFloatGemvMaxRows};
+  return {float_gemv<V, F>, float_gemm<V, F>, kFloatGemvMaxRows, nullptr, nullptr, nullptr};
 }
 
 template <typename Kernel>
@@ -49,7 +71,21 @@ constexpr KernelTable make_table() {
 void run_table(const KernelTable& table, const MatmulArgs& args, int64_t n_begin, int64_t n_end) {
   if (n_begin >= n_end || args.m <= 0) return;
   const TypeKernels& kernels = table.of[static_cast<int>(args.type)];
+  if (args.panels != nullptr) {
+    return (args.m <= kPanelFewRows ? kernels.panel_few : kernels.panel_many)(args, n_begin, n_end);
+  }
   (args.m <= kernels.few_rows ? kernels.few : kernels.many)(args, n_begin, n_end);
+}
+
+void pack_table(const KernelTable& table, const MatmulArgs& args, int64_t n_begin, int64_t n_end,
+                uint8_t* panels) {
+  table.of[static_cast<int>(args.type)].pack(args, n_begin, n_end, panels);
+}
+
+size_t table_panels_bytes(const KernelTable& table, WeightType type, int64_t n, int64_t k) {
+  if (table.of[static_cast<int>(type)].pack == nullptr) return 0;
+  const int64_t panels = (n + kPanelRows - 1) / kPanelRows;
+  return static_cast<size_t>(panels * panel_bytes(panel_traits(type), k / kActivationBlock));
 }
 
 size_t table_scratch_bytes(int64_t k) {

@@ -16,12 +16,12 @@
 
 #include "kernels/matmul/gemv.inl.h"
 #include "kernels/matmul/matmul.h"
+#include "kernels/matmul/panel.h"
 #include "kernels/quant/unpack.inl.h"
 
 namespace optima::kernels {
 namespace {
 
-constexpr int kPanelRows = 16;
 constexpr int kPanelsInGroup = 4;
 constexpr int64_t kStretchBlocks = 1024 / kActivationBlock;
 constexpr int64_t kColumnBytes = 128 * 1024;  // activations that stay in L2
@@ -159,6 +159,35 @@ struct Unpacker {
   }
 };
 
+// Tiles from rows as the file has them.
+template <typename Kernel, WeightType T>
+struct FileRows {
+  using F = Format<typename Kernel::V, T>;
+  using Unpack = Unpacker<F, Kernel>;
+  static constexpr TileTraits kTraits = {F::kSub, F::kHasMin, Unpack::kPlanes};
+  static constexpr int kOffset = F::kSigned8 ? 128 : F::kOffset;
+  static constexpr int kRows = Unpack::kRows;  // of a tile
+
+  static int64_t stride(int64_t blocks) {
+    return blocks / kGroupBlocks * F::kBytes +
+           blocks % kGroupBlocks * static_cast<int64_t>(F::kBlockBytes);
+  }
+  // `count` blocks of `rows` rows; `block` is a multiple of eight.
+  static void unpack(const MatmulArgs& args, int64_t row, int rows, int64_t block, int64_t count,
+                     TileBlock* tile) {
+    const int64_t bytes = stride(args.k / kActivationBlock);
+    Unpack::run(
+        static_cast<const uint8_t*>(args.weights) + row * bytes + block / kGroupBlocks * F::kBytes,
+        bytes, rows, count, tile);
+  }
+};
+
+// The blocks of a row are cut into stretches of equal length, whole groups each.
+inline int64_t stretch_blocks(int64_t blocks) {
+  const int64_t stretches = (blocks + kStretchBlocks - 1) / kStretchBlocks;
+  return ((blocks + stretches - 1) / stretches + 7) / 8 * 8;
+}
+
 template <typename Kernel, TileTraits Traits>
 inline void sweep_columns(TileArgs args, int64_t m_end) {
   for (; args.m + Kernel::kColumns <= m_end; args.m += Kernel::kColumns) {
@@ -167,21 +196,13 @@ inline void sweep_columns(TileArgs args, int64_t m_end) {
   Kernel::template run_rest<Traits>(args, static_cast<int>(m_end - args.m));
 }
 
-template <typename Kernel, WeightType T>
+template <typename Kernel, typename Rows>
 void gemm(const MatmulArgs& args, int64_t n_begin, int64_t n_end) {
-  using F = Format<typename Kernel::V, T>;
-  using Unpack = Unpacker<F, Kernel>;
-  constexpr TileTraits kTraits = {F::kSub, F::kHasMin, Unpack::kPlanes};
-  constexpr int kOffset = F::kSigned8 ? 128 : F::kOffset;
-  constexpr int64_t kRows = Unpack::kRows;
+  constexpr int64_t kRows = Rows::kRows;
   constexpr int64_t kGroupRows = kRows * kPanelsInGroup;
   constexpr int64_t kStepRows = kRows * Kernel::kPanels;
   const int64_t blocks = args.k / kActivationBlock;
-  // Stretches of equal length, whole groups each.
-  const int64_t stretches = (blocks + kStretchBlocks - 1) / kStretchBlocks;
-  const int64_t stretch = ((blocks + stretches - 1) / stretches + 7) / 8 * 8;
-  const int64_t stride = blocks / kGroupBlocks * F::kBytes +
-                         blocks % kGroupBlocks * static_cast<int64_t>(F::kBlockBytes);
+  const int64_t stretch = stretch_blocks(blocks);
   const int64_t columns =
       kColumnBytes / (stretch * kActivationBlock * Kernel::kColumns) * Kernel::kColumns;
   TileBlock* tiles = tiles_in(args.scratch);
@@ -190,12 +211,9 @@ void gemm(const MatmulArgs& args, int64_t n_begin, int64_t n_end) {
     const int64_t group_end = n + kGroupRows < n_end ? n + kGroupRows : n_end;
     for (int64_t block = 0; block < blocks; block += stretch) {
       const int64_t count = blocks - block < stretch ? blocks - block : stretch;
-      const auto* weights =
-          static_cast<const uint8_t*>(args.weights) + n * stride + block / kGroupBlocks * F::kBytes;
       for (int64_t row = n; row < group_end; row += kRows) {
         const auto rows = static_cast<int>(group_end - row < kRows ? group_end - row : kRows);
-        Unpack::run(weights + (row - n) * stride, stride, rows, count,
-                    tiles + (row - n) / kRows * kStretchBlocks);
+        Rows::unpack(args, row, rows, block, count, tiles + (row - n) / kRows * kStretchBlocks);
       }
       for (int64_t m = 0; m < args.m; m += columns) {
         const int64_t m_end = m + columns < args.m ? m + columns : args.m;
@@ -207,12 +225,12 @@ void gemm(const MatmulArgs& args, int64_t n_begin, int64_t n_end) {
                                  &args.xq,
                                  m,
                                  block,
-                                 kOffset,
+                                 Rows::kOffset,
                                  args.out + row,
                                  args.out_stride,
                                  rows,
                                  block == 0 ? 0 : 1};
-          sweep_columns<Kernel, kTraits>(tile, m_end);
+          sweep_columns<Kernel, Rows::kTraits>(tile, m_end);
         }
       }
     }

@@ -46,7 +46,8 @@ using QuantiseRowsFn = void (*)(const float* x, int64_t k, int64_t row_begin, in
 Variants<QuantiseRowsFn> quantise_rows_variants();
 
 struct MatmulArgs {
-  const void* weights;  // [n, k] in `type`
+  const void* weights;    // [n, k] in `type`
+  const uint8_t* panels;  // the same as MatmulKernel::pack() wrote them; null = weights are read
   WeightType type;
   int64_t n;         // output features
   int64_t k;         // input features, a multiple of the type's block
@@ -59,11 +60,18 @@ struct MatmulArgs {
 };
 
 // One row of the variants array. `run` computes output features [n_begin, n_end), for all m rows;
-// ranges of different threads do not overlap. Any range is right; multiples of `granule` are fast.
+// ranges of different threads do not overlap. Any range is right, but with panels n_begin is a
+// multiple of the granule; multiples of `granule` are fast.
 struct MatmulKernel {
   void (*run)(const MatmulArgs& args, int64_t n_begin, int64_t n_end);
   size_t (*scratch_bytes)(int64_t m, int64_t k);  // per thread; null = none
   int64_t granule;                                // preferred multiple of n per piece of work
+  // Panels (panel.h), where this variant has them for the type: their bytes for n rows of k, 0 =
+  // none; and the part of them that rows [n_begin, n_end) fill, n_begin a multiple of the granule
+  // and n_end too unless it is n. Both null: none for any type. With panels the products of a row
+  // of activations do not depend on how many rows there are.
+  size_t (*panels_bytes)(WeightType type, int64_t n, int64_t k);
+  void (*pack)(const MatmulArgs& args, int64_t n_begin, int64_t n_end, uint8_t* panels);
 };
 Variants<MatmulKernel> matmul_variants();    // fast: quantised activations
 extern const MatmulKernel kMatmulReference;  // fp32 activations, double accumulation

@@ -1,13 +1,13 @@
 // Matrix products on AVX-512 with VNNI.
 
 #include "kernels/matmul/dispatch.inl.h"
+#include "kernels/matmul/panel_vnni.inl.h"
 #include "kernels/matmul/rows.h"
-#include "kernels/matmul/tile_vnni.inl.h"
 #include "kernels/vec/avx512.h"
 
 namespace optima::kernels {
 namespace {
-constexpr KernelTable kTable = make_table<TileVnni<Avx512>>();
+constexpr KernelTable kTable = make_table<PanelVnni<Avx512>>();
 }  // namespace
 
 namespace avx512 {
@@ -18,6 +18,14 @@ void matmul(const MatmulArgs& args, int64_t n_begin, int64_t n_end) {
 
 size_t matmul_scratch_bytes(int64_t /*m*/, int64_t k) {
   return table_scratch_bytes(k);
+}
+
+size_t matmul_panels_bytes(WeightType type, int64_t n, int64_t k) {
+  return table_panels_bytes(kTable, type, n, k);
+}
+
+void matmul_pack(const MatmulArgs& args, int64_t n_begin, int64_t n_end, uint8_t* panels) {
+  pack_table(kTable, args, n_begin, n_end, panels);
 }
 
 }  // namespace avx512

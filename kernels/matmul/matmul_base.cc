@@ -100,6 +100,6 @@ void matmul(const MatmulArgs& args, int64_t n_begin, int64_t n_end) {
 
 }  // namespace baseline
 
-const MatmulKernel kMatmulReference = {run_reference, nullptr, 1};
+const MatmulKernel kMatmulReference = {run_reference, nullptr, 1, nullptr, nullptr};
 
 }  // namespace optima::kernels

@@ -28,11 +28,10 @@ struct TileVnni {
     const int16_t* pairs;
   };
 
-  template <TileTraits Traits>
-  static Column column(const TileArgs& args, int64_t m) {
-    const QuantisedRows& x = *args.x;
-    const int64_t at = m * (x.k_padded / kActivationBlock) + args.first_block;
-    if constexpr (Traits.sub == 16) {
+  template <int Sub>
+  static Column column(const QuantisedRows& x, int64_t first_block, int64_t m) {
+    const int64_t at = m * (x.k_padded / kActivationBlock) + first_block;
+    if constexpr (Sub == 16) {
       return {x.q + at * kActivationBlock, x.scale + at, x.sum_x16 + 2 * at, x.pairs16 + 4 * at};
     }
     return {x.q + at * kActivationBlock, x.scale + at, x.sum_x + at, x.pairs + 2 * at};
@@ -82,7 +81,7 @@ struct TileVnni {
   template <TileTraits Traits, int P, int C>
   [[gnu::noinline]] static void run_panels(const TileArgs& args) {  // shared by many types
     Column x[C];
-    for (int c = 0; c < C; ++c) x[c] = column<Traits>(args, args.m + c);
+    for (int c = 0; c < C; ++c) x[c] = column<Traits.sub>(*args.x, args.first_block, args.m + c);
     WideFloats sum[C][P];
     for (int c = 0; c < C; ++c) {
       for (int p = 0; p < P; ++p) sum[c][p] = V::wide_zero();

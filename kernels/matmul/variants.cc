@@ -16,10 +16,13 @@ constexpr Variant<MatmulKernel> kMatmul[] = {
 #if defined(__x86_64__)
     {"matmul_avx512vnni",
      kIsaAvx2 | kIsaAvx512 | kIsaAvx512Vnni,
-     {avx512::matmul, avx512::matmul_scratch_bytes, 32}},
-    {"matmul_avx2", kIsaAvx2, {avx2::matmul, avx2::matmul_scratch_bytes, 16}},
+     {avx512::matmul, avx512::matmul_scratch_bytes, 32, avx512::matmul_panels_bytes,
+      avx512::matmul_pack}},
+    {"matmul_avx2",
+     kIsaAvx2,
+     {avx2::matmul, avx2::matmul_scratch_bytes, 16, avx2::matmul_panels_bytes, avx2::matmul_pack}},
 #endif
-    {"matmul_base", kIsaNone, {baseline::matmul, nullptr, 1}},
+    {"matmul_base", kIsaNone, {baseline::matmul, nullptr, 1, nullptr, nullptr}},
 };
 
 template <typename Fn, size_t N>

@@ -44,14 +44,26 @@ struct Avx512 : Avx2 {
   static Wide wide_words(int16_t value) { return _mm512_set1_epi16(value); }
   // sum + u * a in groups of four, u unsigned, a signed: no saturation.
   static Wide wide_add_dot(Wide sum, Wide u, Wide a) { return _mm512_dpbusd_epi32(sum, u, a); }
+  // The low nibbles of all bytes; the high ones.
+  static Wide wide_low(Wide a) { return _mm512_and_si512(a, _mm512_set1_epi8(15)); }
+  static Wide wide_high(Wide a) { return wide_low(_mm512_srli_epi16(a, 4)); }
   // Sums of neighbouring int16 products.
   static Wide wide_dot_words(Wide a, Wide b) { return _mm512_madd_epi16(a, b); }
   // With a full mask: the plain intrinsic of GCC 12 warns of its own undefined operand.
   static WideFloats wide_to_float(Wide a) { return _mm512_maskz_cvtepi32_ps(0xffff, a); }
   static WideFloats wide_zero() { return _mm512_setzero_ps(); }
   static WideFloats wide_load_floats(const float* p) { return _mm512_loadu_ps(p); }
+  static WideFloats wide_halves(const void* p) {
+    return _mm512_maskz_cvtph_ps(0xffff, _mm256_loadu_si256(static_cast<const __m256i*>(p)));
+  }
+  // Sixteen unsigned bytes.
+  static WideFloats wide_from_bytes(const void* p) {
+    return wide_to_float(
+        _mm512_maskz_cvtepu8_epi32(0xffff, _mm_loadu_si128(static_cast<const __m128i*>(p))));
+  }
   static WideFloats wide_set(float a) { return _mm512_set1_ps(a); }
   static WideFloats wide_mul(WideFloats a, WideFloats b) { return _mm512_mul_ps(a, b); }
+  static WideFloats wide_sub(WideFloats a, WideFloats b) { return _mm512_sub_ps(a, b); }
   static WideFloats wide_fma(WideFloats a, WideFloats b, WideFloats c) {
     return _mm512_fmadd_ps(a, b, c);
   }

@@ -230,6 +230,12 @@ struct Sim512 {
     for (int i = 0; i < 64; ++i) out.lane[i / 4] += u.lane[i] * static_cast<int8_t>(a.lane[i]);
     return as<Wide>(out);
   }
+  static Wide wide_low(const Wide& a) {
+    return each<Wide>([&](int i) { return a.lane[i] & 15; });
+  }
+  static Wide wide_high(const Wide& a) {
+    return each<Wide>([&](int i) { return a.lane[i] >> 4; });
+  }
   static Wide wide_dot_words(const Wide& a, const Wide& b) {
     const auto x = as<WideWords>(a);
     const auto y = as<WideWords>(b);
@@ -243,11 +249,21 @@ struct Sim512 {
   }
   static WideFloats wide_zero() { return WideFloats{}; }
   static WideFloats wide_load_floats(const float* p) { return read<WideFloats>(p); }
+  static WideFloats wide_halves(const void* p) {
+    return each<WideFloats>([&](int i) { return half(static_cast<const uint8_t*>(p) + 2 * i); });
+  }
+  static WideFloats wide_from_bytes(const void* p) {
+    return each<WideFloats>(
+        [&](int i) { return static_cast<float>(static_cast<const uint8_t*>(p)[i]); });
+  }
   static WideFloats wide_set(float a) {
     return each<WideFloats>([&](int) { return a; });
   }
   static WideFloats wide_mul(const WideFloats& a, const WideFloats& b) {
     return each<WideFloats>([&](int i) { return a.lane[i] * b.lane[i]; });
+  }
+  static WideFloats wide_sub(const WideFloats& a, const WideFloats& b) {
+    return each<WideFloats>([&](int i) { return a.lane[i] - b.lane[i]; });
   }
   static WideFloats wide_fma(const WideFloats& a, const WideFloats& b, const WideFloats& c) {
     return each<WideFloats>([&](int i) { return a.lane[i] * b.lane[i] + c.lane[i]; });

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/matmul/dispatch.inl.h"
-#include "kernels/matmul/tile_vnni.inl.h"
+#include "kernels/matmul/panel_vnni.inl.h"
 #include "kernels/vec/sim512.h"
 #include "tests/kernels/matmul_testing.h"
 
@@ -13,7 +13,7 @@ namespace {
 
 using namespace optima::kernels::testing;
 
-constexpr KernelTable kTable = make_table<TileVnni<Sim512>>();
+constexpr KernelTable kTable = make_table<PanelVnni<Sim512>>();
 
 void run(const MatmulArgs& args, int64_t n_begin, int64_t n_end) {
   run_table(kTable, args, n_begin, n_end);
@@ -22,7 +22,15 @@ size_t scratch_bytes(int64_t /*m*/, int64_t k) {
   return table_scratch_bytes(k);
 }
 
-constexpr Variant<MatmulKernel> kSimulated = {"matmul_sim512", kIsaNone, {run, scratch_bytes, 32}};
+size_t panels_bytes(WeightType type, int64_t n, int64_t k) {
+  return table_panels_bytes(kTable, type, n, k);
+}
+void pack(const MatmulArgs& args, int64_t n_begin, int64_t n_end, uint8_t* panels) {
+  pack_table(kTable, args, n_begin, n_end, panels);
+}
+
+constexpr Variant<MatmulKernel> kSimulated = {
+    "matmul_sim512", kIsaNone, {run, scratch_bytes, 32, panels_bytes, pack}};
 
 class MatmulSim512Test : public ::testing::TestWithParam<WeightType> {};
 

@@ -124,7 +124,8 @@ struct Product {
 
   // out [m, n + kGuard]: the guard must keep its NaN.
   static constexpr int64_t kGuard = 3;
-  std::vector<float> run(const MatmulKernel& kernel, int64_t split) const {
+  enum class Form { file, panels };
+  std::vector<float> run(const MatmulKernel& kernel, int64_t split, Form form = Form::file) const {
     std::vector<float> out(static_cast<size_t>(m * (n + kGuard)),
                            std::numeric_limits<float>::quiet_NaN());
     std::vector<unsigned char> scratch(
@@ -140,6 +141,16 @@ struct Product {
     args.out = out.data();
     args.out_stride = n + kGuard;
     args.scratch = scratch.data();
+    std::vector<uint8_t> panels;
+    if (form == Form::panels) {
+      split = split / kernel.granule * kernel.granule;
+      panels.resize(kernel.panels_bytes(type, n, k) + 64);
+      uint8_t* aligned = panels.data() + (64 - reinterpret_cast<uintptr_t>(panels.data()) % 64);
+      kernel.pack(args, split, n, aligned);
+      kernel.pack(args, 0, split, aligned);
+      args.panels = aligned;
+      args.weights = nullptr;
+    }
     kernel.run(args, split, n);
     kernel.run(args, 0, split);
     return out;
@@ -178,6 +189,22 @@ inline void expect_near_reference(const Product& p, const std::vector<float>& go
   }
 }
 
+// With panels, a row of activations has the same products, bit for bit, whatever is beside it.
+inline void expect_rows_alone_equal(const Product& p, const Variant<MatmulKernel>& row,
+                                    const std::vector<float>& got) {
+  const int64_t stride = p.n + Product::kGuard;
+  for (int64_t m = 0; m < p.m; m += 5) {
+    Product alone(p.type, 1, p.n, p.k);
+    alone.weights = p.weights;
+    alone.x.assign(p.x.begin() + m * p.k, p.x.begin() + (m + 1) * p.k);
+    alone.quantise(best(quantise_rows_variants(), kIsaNone).fn);
+    const std::vector<float> one = alone.run(row.fn, 0, Product::Form::panels);
+    ASSERT_EQ(0, memcmp(one.data(), got.data() + m * stride, static_cast<size_t>(p.n) * 4))
+        << row.name << " " << info_of(p.type).name << " row " << m << " of " << p.m << " n=" << p.n
+        << " k=" << p.k;
+  }
+}
+
 // Runs one variant on one random product and compares it with the reference.
 inline void check(const Variant<MatmulKernel>& row, WeightType type, int64_t m, int64_t n,
                   int64_t k) {
@@ -186,7 +213,12 @@ inline void check(const Variant<MatmulKernel>& row, WeightType type, int64_t m, 
   p.weights = random_weights(type, n, k, rng);
   p.x = exact_activations(m, k, rng);
   p.quantise(best(quantise_rows_variants(), kIsaNone).fn);
-  expect_near_reference(p, p.run(row.fn, n / 3), p.run(kMatmulReference, 0), row.name);
+  const std::vector<float> want = p.run(kMatmulReference, 0);
+  expect_near_reference(p, p.run(row.fn, n / 3), want, row.name);
+  if (row.fn.pack == nullptr || row.fn.panels_bytes(type, n, k) == 0) return;
+  const std::vector<float> got = p.run(row.fn, n / 3, Product::Form::panels);
+  expect_near_reference(p, got, want, row.name);
+  if (!::testing::Test::HasFatalFailure()) expect_rows_alone_equal(p, row, got);
 }
 
 }  // namespace optima::kernels::testing

@@ -1,0 +1,197 @@
+// Products of panels (panel.h): making them, few activation rows straight from them, and the tiles
+// of gemm.inl.h made of them for many.
+#pragma once
+
+#include <string.h>
+
+#include "kernels/matmul/gemm.inl.h"
+#include "kernels/matmul/panel.h"
+
+namespace optima::kernels {
+namespace {
+
+constexpr int kPanelFewRows = 24;          // from more rows on tiles pay
+constexpr int kPanelPrefetchBytes = 4096;  // as far ahead as kPrefetchBytes
+
+// ---- making panels ----
+
+template <typename Vector, WeightType T>
+struct PanelPacker {
+  static constexpr PanelTraits kTraits = panel_traits(T);
+  // Tiles of sixteen rows of whole bytes, whatever the micro-kernel would like.
+  struct Shape {
+    using V = Vector;
+    static constexpr bool kWideCodes = true;
+  };
+  using Rows = FileRows<Shape, T>;
+  using F = typename Rows::F;
+
+  static void put_codes(const TileBlock& tile, uint8_t* out) {
+    if constexpr (kTraits.code_bits == 8) {
+      memcpy(out, tile.codes, sizeof tile.codes);
+      return;
+    }
+    for (int i = 0; i < 8; ++i) {
+      const uint8_t* codes = tile.codes[0] + 32 * i;
+      const typename Vector::Bytes high = Vector::load(codes + sizeof tile.codes / 2);
+      Vector::store(out + 32 * i,
+                    Vector::bit_or(Vector::load(codes), Vector::template shift<-4>(high)));
+    }
+  }
+
+  // The numbers of row `r` for blocks [0, count).
+  static void put_scales(const uint8_t* row, int r, int64_t count, uint8_t* out) {
+    constexpr int kNumber = 2 * kPanelRows;
+    for (int64_t b = 0; b < count; ++b) {
+      uint8_t* at = out + panel_codes_at(kTraits, b) - panel_scale_bytes(kTraits);
+      if constexpr (kTraits.has_factors) {
+        const uint8_t* group = row + b / 8 * F::kBytes;
+        memcpy(out + panel_group_at(kTraits, b) + 2 * r, group, 2);
+        memcpy(out + panel_group_at(kTraits, b) + kNumber + 2 * r, group + 2, 2);
+        at[r] = static_cast<uint8_t>(k_scales(group + 4) >> (8 * (b % 8)));
+        at[kPanelRows + r] = static_cast<uint8_t>(k_mins(group + 4) >> (8 * (b % 8)));
+      } else {
+        const uint8_t* block = row + b * F::kBlockBytes;
+        memcpy(at + 2 * r, block, 2);
+        if constexpr (kTraits.has_min) memcpy(at + kNumber + 2 * r, block + 2, 2);
+      }
+    }
+  }
+
+  static void run(const MatmulArgs& args, int64_t n_begin, int64_t n_end, uint8_t* panels) {
+    const int64_t blocks = args.k / kActivationBlock;
+    const int64_t stride = Rows::stride(blocks);
+    const int64_t bytes = panel_bytes(kTraits, blocks);
+    TileBlock* tile = tiles_in(args.scratch);
+    for (int64_t n = n_begin; n < n_end; n += kPanelRows) {
+      const auto rows = static_cast<int>(args.n - n < kPanelRows ? args.n - n : kPanelRows);
+      uint8_t* panel = panels + n / kPanelRows * bytes;
+      const auto* weights = static_cast<const uint8_t*>(args.weights) + n * stride;
+      for (int r = 0; r < kPanelRows; ++r) {
+        put_scales(weights + (r < rows ? r : rows - 1) * stride, r, blocks, panel);
+      }
+      for (int64_t block = 0; block < blocks; block += kStretchBlocks) {
+        const int64_t count = blocks - block < kStretchBlocks ? blocks - block : kStretchBlocks;
+        Rows::unpack(args, n, rows, block, count, tile);
+        for (int64_t b = 0; b < count; ++b) {
+          put_codes(tile[b], panel + panel_codes_at(kTraits, block + b));
+        }
+      }
+    }
+  }
+};
+
+// ---- reading them ----
+
+// Scales and constants of eight rows; `group` points to the header of eight blocks where there is
+// one. The arithmetic is that of Format::scales.
+template <typename V, PanelTraits Traits>
+inline void panel_scales(const uint8_t* group, const uint8_t* numbers, int half,
+                         typename V::Floats& d, [[maybe_unused]] typename V::Floats& c) {
+  constexpr int kNumber = 2 * kPanelRows;
+  if constexpr (Traits.has_factors) {
+    const typename V::Floats step = V::halves(group + 16 * half);
+    const typename V::Floats min = V::halves(group + kNumber + 16 * half);
+    uint64_t factor[2];
+    memcpy(&factor[0], numbers + 8 * half, sizeof factor[0]);
+    memcpy(&factor[1], numbers + kPanelRows + 8 * half, sizeof factor[1]);
+    d = V::mul(step, V::from_bytes(factor[0]));
+    c = V::sub(V::mul(V::set(kQ4Offset), d), V::mul(min, V::from_bytes(factor[1])));
+  } else {
+    d = V::halves(numbers + 16 * half);
+    if constexpr (Traits.has_min) {
+      c = V::fma(V::set(kQ4Offset), d, V::halves(numbers + kNumber + 16 * half));
+    }
+  }
+}
+
+// Tiles from panels.
+template <typename Kernel, PanelTraits Panel>
+struct PanelTiles {
+  using V = typename Kernel::V;
+  static constexpr bool kPlanes = Panel.code_bits == 8 && !Kernel::kWideCodes;
+  static constexpr TileTraits kTraits = {32, Panel.has_min, kPlanes};
+  static constexpr int kOffset = Panel.code_bits == 8 ? 128 : kQ4Offset;
+  static constexpr int kRows = kPlanes ? 8 : kPanelRows;
+
+  static void unpack_codes(const uint8_t* codes, int half, TileBlock* tile) {
+    const typename V::Bytes mask = V::fill(15);
+    if constexpr (kPlanes) {
+      for (int j = 0; j < 8; ++j) {
+        const typename V::Bytes both = V::load(codes + 64 * j + 32 * half);
+        V::store(tile->codes[j], V::bit_and(both, mask));
+        V::store(tile->codes[j] + 32, V::bit_and(V::template shift<4>(both), mask));
+      }
+    } else if constexpr (Panel.code_bits == 8) {
+      memcpy(tile->codes, codes, sizeof tile->codes);
+    } else {
+      for (int i = 0; i < 8; ++i) {
+        const typename V::Bytes both = V::load(codes + 32 * i);
+        uint8_t* out = tile->codes[0] + 32 * i;
+        V::store(out, V::bit_and(both, mask));
+        V::store(out + sizeof tile->codes / 2, V::bit_and(V::template shift<4>(both), mask));
+      }
+    }
+  }
+
+  static void unpack(const MatmulArgs& args, int64_t row, int /*rows*/, int64_t block,
+                     int64_t count, TileBlock* tile) {
+    const uint8_t* panel =
+        args.panels + row / kPanelRows * panel_bytes(Panel, args.k / kActivationBlock);
+    const auto first = static_cast<int>(row % kPanelRows / 8);
+    for (int64_t b = 0; b < count; ++b, ++tile) {
+      const uint8_t* group = panel + panel_group_at(Panel, block + b);
+      const uint8_t* codes = panel + panel_codes_at(Panel, block + b);
+      for (int half = 0; half < kRows / 8; ++half) {
+        typename V::Floats d;
+        typename V::Floats c = V::zero();
+        panel_scales<V, Panel>(group, codes - panel_scale_bytes(Panel), first + half, d, c);
+        V::store_floats(tile->d[0] + 8 * half, d);
+        if constexpr (Panel.has_min) V::store_floats(tile->c[0] + 8 * half, c);
+      }
+      unpack_codes(codes, first, tile);
+    }
+  }
+};
+
+// Some activation rows times one panel over one stretch.
+struct PanelArgs {
+  const uint8_t* panel;
+  int64_t blocks;
+  const QuantisedRows* x;
+  int64_t m;            // first activation row
+  int64_t first_block;  // of the stretch
+  float* out;           // [m, n] of the panel's first row
+  int64_t out_stride;
+  int rows;        // of the panel to store
+  int accumulate;  // 1: add to out, 0: overwrite
+};
+
+template <typename Kernel, PanelTraits Traits>
+void panel_few(const MatmulArgs& args, int64_t n_begin, int64_t n_end) {
+  const int64_t blocks = args.k / kActivationBlock;
+  const int64_t stretch = stretch_blocks(blocks);
+  const int64_t bytes = panel_bytes(Traits, blocks);
+  for (int64_t n = n_begin; n < n_end; n += kPanelRows) {
+    const auto rows = static_cast<int>(n_end - n < kPanelRows ? n_end - n : kPanelRows);
+    for (int64_t block = 0; block < blocks; block += stretch) {
+      PanelArgs panel = {args.panels + n / kPanelRows * bytes,
+                         blocks - block < stretch ? blocks - block : stretch,
+                         &args.xq,
+                         0,
+                         block,
+                         args.out + n,
+                         args.out_stride,
+                         rows,
+                         block == 0 ? 0 : 1};
+      constexpr int kColumns = Kernel::kPanelColumns;
+      for (; panel.m + kColumns <= args.m; panel.m += kColumns) {
+        Kernel::template run_panel<Traits, kColumns>(panel);
+      }
+      Kernel::template run_panel_rest<Traits>(panel, static_cast<int>(args.m - panel.m));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace optima::kernels

@@ -1,0 +1,138 @@
+// The micro-kernel of AVX2 for few activation rows: a panel of 16 rows x up to kPanelColumns
+// activation rows, straight from the panel's nibbles or bytes.
+//
+// Nibbles: sums of a block in int16, as in tile_avx2.inl.h. Bytes: vpmaddubsw wants one unsigned
+// operand, so the sign of a weight moves to the activation, and pairs are widened at once, since
+// two products nearly fill an int16.
+#pragma once
+
+#include "kernels/matmul/panel.inl.h"
+#include "kernels/matmul/tile_avx2.inl.h"
+
+namespace optima::kernels {
+namespace {
+
+struct PanelAvx2 : TileAvx2 {
+  static constexpr int kPanelColumns = 3;
+
+  static __m256i load(const uint8_t* p) {
+    return _mm256_load_si256(reinterpret_cast<const __m256i*>(p));
+  }
+
+  template <int C>
+  static void add_products(__m256i w0, __m256i w1, const int8_t* const (&q)[C], int at,
+                           __m256i (&dot)[C][2]) {
+#pragma GCC unroll 4
+    for (int c = 0; c < C; ++c) {
+      const __m256i a = broadcast4(q[c] + at);
+      dot[c][0] = in_order(_mm256_add_epi16(dot[c][0], _mm256_maddubs_epi16(w0, a)));
+      dot[c][1] = in_order(_mm256_add_epi16(dot[c][1], _mm256_maddubs_epi16(w1, a)));
+    }
+  }
+
+  // The integer products of a block: Σ (code - offset) q, as int32.
+  template <int C>
+  static void dot_nibbles(const uint8_t* codes, const int8_t* const (&q)[C],
+                          const int16_t* const (&pairs)[C], __m256i (&dot)[C][2]) {
+    const __m256i mask = _mm256_set1_epi8(15);
+    const __m256i offset = _mm256_set1_epi16(-kQ4Offset);
+    for (int c = 0; c < C; ++c) {
+      dot[c][0] = dot[c][1] = _mm256_mullo_epi16(broadcast4(pairs[c]), offset);
+    }
+#pragma GCC unroll 4
+    for (int j = 0; j < 4; ++j) {
+      const __m256i w0 = load(codes + 64 * j);
+      const __m256i w1 = load(codes + 64 * j + 32);
+      add_products(_mm256_and_si256(w0, mask), _mm256_and_si256(w1, mask), q, 4 * j, dot);
+      add_products(_mm256_and_si256(_mm256_srli_epi16(w0, 4), mask),
+                   _mm256_and_si256(_mm256_srli_epi16(w1, 4), mask), q, 16 + 4 * j, dot);
+    }
+    const __m256i ones = _mm256_set1_epi16(1);
+    for (int c = 0; c < C; ++c) {
+      dot[c][0] = _mm256_madd_epi16(dot[c][0], ones);
+      dot[c][1] = _mm256_madd_epi16(dot[c][1], ones);
+    }
+  }
+
+  template <int C>
+  static void dot_bytes(const uint8_t* codes, const int8_t* const (&q)[C], __m256i (&dot)[C][2]) {
+    const __m256i ones = _mm256_set1_epi16(1);
+    for (int c = 0; c < C; ++c) dot[c][0] = dot[c][1] = _mm256_setzero_si256();
+#pragma GCC unroll 8
+    for (int j = 0; j < 8; ++j) {
+#pragma GCC unroll 2
+      for (int half = 0; half < 2; ++half) {
+        const __m256i w =
+            _mm256_xor_si256(load(codes + 64 * j + 32 * half), _mm256_set1_epi8(-128));
+        const __m256i size = _mm256_abs_epi8(w);
+#pragma GCC unroll 4
+        for (int c = 0; c < C; ++c) {
+          const __m256i a = _mm256_sign_epi8(broadcast4(q[c] + 4 * j), w);
+          const __m256i part = _mm256_madd_epi16(_mm256_maddubs_epi16(size, a), ones);
+          dot[c][half] = in_order(_mm256_add_epi32(dot[c][half], part));
+        }
+      }
+    }
+  }
+
+  template <PanelTraits Traits, int C>
+  static void add_panel_block(const uint8_t* group, const uint8_t* codes, const Column (&x)[C],
+                              int64_t b, __m256 (&sum)[C][2]) {
+    const int8_t* q[C];
+    const int16_t* pairs[C];
+    for (int c = 0; c < C; ++c) {
+      q[c] = x[c].q + b * kActivationBlock;
+      pairs[c] = x[c].pairs + 2 * b;
+    }
+    __m256i dot[C][2];
+    if constexpr (Traits.code_bits == 8) {
+      dot_bytes<C>(codes, q, dot);
+    } else {
+      dot_nibbles<C>(codes, q, pairs, dot);
+    }
+    for (int half = 0; half < 2; ++half) {
+      __m256 d;
+      __m256 constant;
+      panel_scales<V, Traits>(group, codes - panel_scale_bytes(Traits), half, d, constant);
+      for (int c = 0; c < C; ++c) {
+        const __m256 step = _mm256_mul_ps(d, _mm256_broadcast_ss(x[c].scale + b));
+        sum[c][half] = scaled(dot[c][half], step, sum[c][half]);
+        if constexpr (Traits.has_min) {
+          sum[c][half] =
+              _mm256_fmadd_ps(constant, _mm256_broadcast_ss(x[c].sum_x + b), sum[c][half]);
+        }
+      }
+    }
+  }
+
+  template <PanelTraits Traits, int C>
+  [[gnu::noinline]] static void run_panel(const PanelArgs& args) {  // shared by many types
+    Column x[C];
+    for (int c = 0; c < C; ++c) x[c] = column<32>(*args.x, args.first_block, args.m + c);
+    __m256 sum[C][2];
+    for (int c = 0; c < C; ++c) sum[c][0] = sum[c][1] = _mm256_setzero_ps();
+    for (int64_t b = 0; b < args.blocks; ++b) {
+      const uint8_t* group = args.panel + panel_group_at(Traits, args.first_block + b);
+      const uint8_t* codes = args.panel + panel_codes_at(Traits, args.first_block + b);
+      for (int line = 0; line < panel_block_bytes(Traits); line += 64) {
+        __builtin_prefetch(codes + kPanelPrefetchBytes + line);
+      }
+      add_panel_block<Traits, C>(group, codes, x, b, sum);
+    }
+#pragma GCC unroll 4
+    for (int c = 0; c < C; ++c) {
+      float* out = args.out + (args.m + c) * args.out_stride;
+      store(out, sum[c][0], args.rows, args.accumulate);
+      store(out + 8, sum[c][1], args.rows - 8, args.accumulate);
+    }
+  }
+
+  template <PanelTraits Traits>
+  static void run_panel_rest(const PanelArgs& args, int columns) {
+    if (columns == 1) run_panel<Traits, 1>(args);
+    if (columns == 2) run_panel<Traits, 2>(args);
+  }
+};
+
+}  // namespace
+}  // namespace optima::kernels
