@@ -72,7 +72,8 @@ typedef int32_t optima_status;
 #define OPTIMA_E_CANCELLED (-8) /* A callback cancelled the call (loading). */
 #define OPTIMA_E_DEADLINE (-9) /* A deadline passed. */
 #define OPTIMA_E_CONTEXT_FULL (-10) /* The prompt does not fit; the error has both numbers. */
-/* The object is in use by another call, or the call came from a callback that may not make it. */
+/* The object is in use by another call, the queue is full, or the call came from a callback that
+ * may not make it. */
 #define OPTIMA_E_BUSY (-11)
 #define OPTIMA_E_FORKED (-12) /* The handle was made in another process (fork). */
 #define OPTIMA_E_VERSION (-13) /* Versions do not fit together. */
@@ -373,10 +374,13 @@ struct optima_engine_options {
   /* Of it, for KV that no session holds and that a later prompt may begin with. 0 = a quarter,
    * at most 512 MiB; -1 = none. */
   int64_t kv_cached_bytes;
+  /* Most requests that wait to begin. One more is refused with BUSY: the error has the number
+   * that would wait, the room and this limit. 0 = no limit. */
+  int64_t queue_max;
 };
 #define OPTIMA_ENGINE_OPTIONS_INIT \
   { (uint32_t)sizeof(optima_engine_options), 0, NULL, 0, 0, NULL, 0, 0, 0, 0, NULL, NULL, NULL, \
-    NULL, NULL, NULL, NULL, 0, 0 }
+    NULL, NULL, NULL, NULL, 0, 0, 0 }
 
 /* How a model is opened. All zero = the defaults. */
 struct optima_model_options {
@@ -508,11 +512,16 @@ struct optima_request_desc {
    * checks beside the next one. At most 32. The output is the same; worth it where an answer
    * repeats what the context holds. Not used with logits_positions. 0 = off. */
   int64_t draft_tokens;
+  /* Higher comes first, -100 to 100: in the queue, for the tokens of a step, and for KV memory.
+   * Ten seconds of waiting count as much as one step of priority. Within a priority the earliest
+   * deadline comes first, then the session that has been served least. */
+  int32_t priority;
+  uint32_t reserved2; /* Zero. */
 };
 #define OPTIMA_REQUEST_DESC_INIT \
   { (uint32_t)sizeof(optima_request_desc), 0, NULL, NULL, 0, NULL, 0, 0, 0, 0, NULL, NULL, 0, \
     NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, 0, 0, 0, NULL, 0, NULL, 0, NULL, NULL, NULL, \
-    NULL, NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, 0, NULL, 0, 0, 0 }
+    NULL, NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, 0, NULL, 0, 0, 0, 0, 0 }
 
 /* A conversation to be written as a prompt. */
 struct optima_chat_desc {
@@ -1014,15 +1023,17 @@ OPTIMA_MT_SAFE OPTIMA_API optima_status optima_session_reset(
     optima_session* session, optima_error** err) OPTIMA_NOEXCEPT;
 
 /* Runs one request and returns when it is done; on_event is called on this thread. A session
- * runs one request at a time: BUSY otherwise, and from any callback of the same engine. `out`
- * may be NULL. A cancelled or late request is a success whose finish says so. Errors: ARG, BUSY,
- * CONTEXT_FULL (prompt and context tokens in the error), OOM_HOST. Since 1.0. */
+ * runs one request at a time: BUSY otherwise, when queue_max requests wait already, and from any
+ * callback of the same engine. `out` may be NULL. A cancelled or late request is a success whose
+ * finish says so. Errors: ARG, BUSY, CONTEXT_FULL (prompt and context tokens in the error),
+ * OOM_HOST. Since 1.0. */
 OPTIMA_MT_SAFE OPTIMA_API optima_status optima_generate(
     optima_session* session, const optima_request_desc* desc, optima_result** out,
     optima_error** err) OPTIMA_NOEXCEPT;
 
 /* Queues one request and returns; its events come from optima_poll. Destroy with
- * optima_request_destroy. BUSY while the session runs another. Since 1.0. */
+ * optima_request_destroy. BUSY while the session runs another, and when queue_max requests wait
+ * already. Since 1.0. */
 OPTIMA_MT_SAFE OPTIMA_API optima_status optima_submit(
     optima_session* session, const optima_request_desc* desc, optima_request** out,
     optima_error** err) OPTIMA_NOEXCEPT;
@@ -1126,7 +1137,7 @@ OPTIMA_MT_SAFE OPTIMA_API optima_status optima_embed(
  * how (NULL = the defaults); its prompt, on_event and APPEND are not used and must be zero. *out
  * holds text_count times embedding_width floats in the order of the texts: read with
  * optima_buffer_floats, destroy with optima_buffer_destroy. All or nothing: also CANCELLED and
- * DEADLINE. Since 1.1. */
+ * DEADLINE, and BUSY when not all of them may wait (queue_max). Since 1.1. */
 OPTIMA_MT_SAFE OPTIMA_API optima_status optima_embed_texts(
     optima_session* session, const optima_request_desc* desc,
     const char* const* texts, const size_t* text_bytes, size_t text_count,

@@ -71,6 +71,7 @@ Result<engine::EngineOptions> read_options(const optima_engine_options& options)
   out.memory_limit_bytes = options.memory_limit_bytes;
   out.kv_budget_bytes = options.kv_budget_bytes;
   out.kv_cached_bytes = options.kv_cached_bytes;
+  out.queue_max = options.queue_max;
   return out;
 }
 

@@ -198,6 +198,7 @@ Result<engine::RequestSpec> read_request(const optima_request_desc& desc,
   spec.max_tokens = desc.max_tokens;
   spec.drafts_max = desc.draft_tokens;
   spec.deadline_ms = desc.deadline_ms;
+  spec.priority = desc.priority;
   if (desc.cancel != nullptr) {
     OPTIMA_TRY(check(desc.cancel));
     spec.cancel = desc.cancel->flag;

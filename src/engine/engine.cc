@@ -46,37 +46,60 @@ ModelRunner* EngineImpl::retire_and_choose(TimePoint time, Sessions& released) {
   return runners_.empty() ? nullptr : runners_[next_runner_++ % runners_.size()];
 }
 
-// Fills batch_ with what the scheduler chose and has room for. A request whose pages cannot be had
-// ends with the numbers; the others go on.
+// What runs in this turn.
 void EngineImpl::schedule(ModelRunner* runner, TimePoint time, Sessions& released) {
   publish_ready(time, released);
-  candidates_.clear();
-  candidate_requests_.clear();
-  int64_t decodes = 0, decoding = 0;  // of this turn; and those that wait for their host's answer
+  const int64_t decoding = collect(runner);
+  const auto decodes = std::count_if(
+      candidates_.begin(), candidates_.end(), [](const scheduler::Candidate& candidate) {
+        return candidate.pending_tokens == 1 && candidate.chunks == scheduler::Chunks::any;
+      });
+  int64_t prompt_tokens = runner->pace.prompt_tokens(decoding);
+  if (decodes == 0) prompt_tokens = std::max(prompt_tokens, kPace.tokens_min);
+  scheduler::next(candidates_, {kBatchTokensMax, kSequencesMax, prompt_tokens}, slots_);
+  fill_batch(time, released);
+}
+
+// The requests that could run, in order; of those with a common prefix the first alone. Returns how
+// many are decoding, those that wait for their host's answer among them.
+int64_t EngineImpl::collect(ModelRunner* runner) {
+  int64_t decoding = 0;
+  order_.clear();
   for (const auto& request : active_) {
     if (&request->session()->runner() != runner) continue;
     const bool decode = request->pending_tokens() == 1 && !request->session()->encodes();
     decoding += decode || request->waits_for_host() ? 1 : 0;
-    if (request->waits_for_host() || request->has_chosen()) continue;
-    decodes += decode ? 1 : 0;
+    if (!request->waits_for_host() && !request->has_chosen()) order_.push_back(request.get());
+  }
+  std::sort(order_.begin(), order_.end(), [](const RequestImpl* a, const RequestImpl* b) {
+    return scheduler::comes_before(a->standing(), b->standing());
+  });
+  candidates_.clear();
+  candidate_requests_.clear();
+  for (RequestImpl* request : order_) {
     request->adopt_prefix();
     if (is_awaited_prefix(*request)) continue;
     const SessionImpl& session = *request->session();
     candidates_.push_back({request->pending_tokens(), session.chunk_tokens(),
-                           session.encodes() ? scheduler::Chunks::whole : scheduler::Chunks::any});
-    candidate_requests_.push_back(request.get());
+                           session.encodes() ? scheduler::Chunks::whole : scheduler::Chunks::any,
+                           scheduler::level(request->standing()), request->ran_last()});
+    candidate_requests_.push_back(request);
   }
-  int64_t prompt_tokens = runner->pace.prompt_tokens(decoding);
-  if (decodes == 0) prompt_tokens = std::max(prompt_tokens, kPace.tokens_min);
-  scheduler::next(candidates_, {kBatchTokensMax, kSequencesMax, prompt_tokens}, slots_);
+  return decoding;
+}
+
+// A request whose pages cannot be had ends with the numbers; the others go on.
+void EngineImpl::fill_batch(TimePoint time, Sessions& released) {
   int64_t tokens_left = kBatchTokensMax;
   for (const scheduler::Slot& slot : slots_) tokens_left -= slot.tokens;
+  ++batch_number_;
   for (const scheduler::Slot& slot : slots_) {
     RequestImpl& request = *candidate_requests_[slot.candidate];
     request.start(time);
     tokens_left -= request.make_drafts(tokens_left);
     Status reserved = reserve(request, slot.tokens);
     if (reserved.ok()) {
+      request.run_in(batch_number_);
       batch_.add(request, slot.tokens);
     } else {
       retire(request, FinishReason::error, std::move(reserved), time, released);

@@ -44,6 +44,8 @@ struct EngineOptions {
   int64_t kv_budget_bytes = 0;
   // Of it, KV that no session holds. 0 = a quarter of the budget, at most 512 MiB; kNothingCached.
   int64_t kv_cached_bytes = 0;
+  // Most requests that wait to begin; beyond, a new one is refused (Code::busy). 0 = no limit.
+  int64_t queue_max = 0;
   LogSink log;  // empty = silent
 };
 
@@ -148,7 +150,7 @@ class Engine {
                                                    const kv::SnapshotRead& read) = 0;
 
   // Queues a request; its events come through poll(). A session runs one request at a time:
-  // Code::busy otherwise.
+  // Code::busy otherwise, and when queue_max requests wait already.
   virtual Result<std::shared_ptr<Request>> submit(const std::shared_ptr<Session>& session,
                                                   RequestSpec spec) = 0;
   // Blocks until the request is done, calling on_event on this thread. With Drive::host this call

@@ -43,6 +43,9 @@ Result<std::shared_ptr<Engine>> Engine::create(const EngineOptions& options) {
     return Status(Code::invalid_argument,
                   text("a KV budget of ", options.kv_budget_bytes, " bytes, of which ",
                        options.kv_cached_bytes, " may be cached; wanted >= 0 and >= -1"));
+  if (options.queue_max < 0)
+    return Status(Code::invalid_argument, text("queue_max is ", options.queue_max, ", wanted >= 0"),
+                  {options.queue_max, -1, -1});
   if ((options.allocator.allocate == nullptr) != (options.allocator.release == nullptr))
     return Status(Code::invalid_argument, "the host allocator needs both functions or none");
   OPTIMA_ASSIGN(auto pool,
@@ -135,28 +138,44 @@ Result<std::shared_ptr<Session>> EngineImpl::restore(const std::shared_ptr<Model
   return session;
 }
 
-Result<std::shared_ptr<RequestImpl>> EngineImpl::enqueue(const std::shared_ptr<Session>& session,
-                                                         RequestSpec spec, Delivery delivery) {
+Result<std::shared_ptr<RequestImpl>> EngineImpl::make_request(
+    const std::shared_ptr<Session>& session, RequestSpec spec, Delivery delivery) {
   auto impl = std::static_pointer_cast<SessionImpl>(session);
   if (impl->model()->engine().get() != this)
     return Status(Code::invalid_argument, "the session belongs to another engine");
   auto request = std::make_shared<RequestImpl>(hub_, std::move(impl), std::move(spec), delivery);
   OPTIMA_TRY(request->prepare());
+  return request;
+}
+
+Status EngineImpl::enqueue(std::span<const std::shared_ptr<RequestImpl>> requests) {
   const std::lock_guard lock(hub_->mutex);
   if (closed_) return Status(Code::invalid_state, "the engine was destroyed");
+  const auto count = static_cast<int64_t>(requests.size());
+  OPTIMA_TRY(scheduler::check_queue({waiting(), options_.queue_max}, count));
+  for (size_t i = 0; i < requests.size(); ++i) {
+    Status status = requests[i]->check_claim();
+    if (status.ok()) continue;
+    if (count == 1) return status;
+    return std::move(status).in(text("request ", i, " of ", count));
+  }
   if (options_.drive == Drive::library) OPTIMA_TRY(start_driver());
-  active_.reserve(active_.size() + 1);
-  OPTIMA_TRY(request->claim(now()));
-  request->set_sink(&queue_);
-  active_.push_back(request);
+  active_.reserve(active_.size() + requests.size());
+  const TimePoint time = now();
+  for (const auto& request : requests) {
+    request->claim(time);
+    request->set_sink(&queue_);
+    active_.push_back(request);
+  }
   hub_->work.notify_all();
-  return request;
+  return {};
 }
 
 Result<std::shared_ptr<Request>> EngineImpl::submit(const std::shared_ptr<Session>& session,
                                                     RequestSpec spec) {
   OPTIMA_ASSIGN(std::shared_ptr<RequestImpl> request,
-                enqueue(session, std::move(spec), Delivery::queue));
+                make_request(session, std::move(spec), Delivery::queue));
+  OPTIMA_TRY(enqueue({&request, 1}));
   return std::shared_ptr<Request>(std::move(request));
 }
 
@@ -165,8 +184,10 @@ Result<std::shared_ptr<Request>> EngineImpl::generate(
     const std::function<Verdict(const Event&)>& on_event) {
   if (called_back_on_this_thread())
     return Status(Code::busy, "generate() from inside a callback of the same engine");
-  OPTIMA_ASSIGN(const std::shared_ptr<RequestImpl> request,
-                enqueue(session, std::move(spec), on_event ? Delivery::callback : Delivery::none));
+  OPTIMA_ASSIGN(
+      const std::shared_ptr<RequestImpl> request,
+      make_request(session, std::move(spec), on_event ? Delivery::callback : Delivery::none));
+  OPTIMA_TRY(enqueue({&request, 1}));
   return run_blocking(request, on_event);
 }
 
@@ -226,26 +247,21 @@ Result<std::vector<std::shared_ptr<Request>>> EngineImpl::run_all(
   if (called_back_on_this_thread())
     return Status(Code::busy, "run_all() from inside a callback of the same engine");
   const auto like = std::static_pointer_cast<SessionImpl>(session);
-  std::vector<std::shared_ptr<RequestImpl>> begun;
-  Status failure;
-  for (size_t i = 0; i < specs.size() && failure.ok(); ++i) {
-    Result<std::shared_ptr<Session>> own = create_session(like->model(), like->options());
+  std::vector<std::shared_ptr<RequestImpl>> requests;
+  for (size_t i = 0; i < specs.size(); ++i) {
+    OPTIMA_ASSIGN(const std::shared_ptr<Session> own,
+                  create_session(like->model(), like->options()));
     Result<std::shared_ptr<RequestImpl>> request =
-        own.ok() ? enqueue(own.take(), std::move(specs[i]), Delivery::none) : own.take_status();
-    if (request.ok()) {
-      begun.push_back(request.take());
-    } else {
-      failure = request.take_status().in(text("request ", i, " of ", specs.size()));
-    }
+        make_request(own, std::move(specs[i]), Delivery::none);
+    if (!request.ok()) return request.take_status().in(text("request ", i, " of ", specs.size()));
+    requests.push_back(request.take());
   }
-  if (!failure.ok())
-    for (const auto& request : begun) request->cancel();
+  OPTIMA_TRY(enqueue(requests));
   std::vector<std::shared_ptr<Request>> out;
-  for (const auto& request : begun) {
+  for (const auto& request : requests) {
     OPTIMA_ASSIGN(auto done, run_blocking(request, nullptr));
     out.push_back(std::move(done));
   }
-  if (!failure.ok()) return failure;
   return out;
 }
 
@@ -359,6 +375,11 @@ void EngineImpl::close() {
   }
 }
 
+int64_t EngineImpl::waiting() const {
+  return std::count_if(active_.begin(), active_.end(),
+                       [](const auto& request) { return !request->started(); });
+}
+
 Metrics EngineImpl::metrics() const {
   const kv::PoolCounts kv = pages_->counts();
   const std::lock_guard lock(hub_->mutex);
@@ -369,8 +390,8 @@ Metrics EngineImpl::metrics() const {
   out.kv_pages_held = kv.pages_held;
   out.kv_pages_sealed = kv.pages_sealed;
   out.kv_pages_cached = kv.pages_cached;
-  for (const auto& request : active_)
-    ++(request->started() ? out.requests_running : out.requests_waiting);
+  out.requests_waiting = waiting();
+  out.requests_running = static_cast<int64_t>(active_.size()) - out.requests_waiting;
   return out;
 }
 

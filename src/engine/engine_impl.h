@@ -5,6 +5,7 @@
 #include <atomic>
 #include <deque>
 #include <memory>
+#include <span>
 #include <thread>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "engine/engine.h"
 #include "engine/hub.h"
 #include "engine/request_impl.h"
+#include "scheduler/queue.h"
 
 namespace optima::engine {
 
@@ -49,8 +51,11 @@ class EngineImpl final : public Engine, public std::enable_shared_from_this<Engi
     std::atomic<bool> stop{false};
   };
 
-  Result<std::shared_ptr<RequestImpl>> enqueue(const std::shared_ptr<Session>& session,
-                                               RequestSpec spec, Delivery delivery);
+  Result<std::shared_ptr<RequestImpl>> make_request(const std::shared_ptr<Session>& session,
+                                                    RequestSpec spec, Delivery delivery);
+  // All of them, or none: busy when the queue has no room for them.
+  Status enqueue(std::span<const std::shared_ptr<RequestImpl>> requests);
+  int64_t waiting() const;  // requests that have not begun
   Status start_driver();
   static void drive(EngineImpl* engine, std::shared_ptr<DriverToken> token);
   void wait_for_work();
@@ -61,6 +66,8 @@ class EngineImpl final : public Engine, public std::enable_shared_from_this<Engi
   bool turn_for_host();  // turn() on a host thread; false = nothing to do
   ModelRunner* retire_and_choose(TimePoint now, Sessions& released);
   void schedule(ModelRunner* runner, TimePoint now, Sessions& released);
+  int64_t collect(ModelRunner* runner);
+  void fill_batch(TimePoint time, Sessions& released);
   void forward(ModelRunner* runner, Sessions& released);
   Status score(ModelRunner* runner, const graph::Batch& batch);
   void count_batch(ModelRunner& runner, TimePoint begin, TimePoint end);
@@ -99,10 +106,12 @@ class EngineImpl final : public Engine, public std::enable_shared_from_this<Engi
   // Of the turn.
   PackedBatch batch_;
   std::vector<scheduler::Candidate> candidates_;
-  std::vector<RequestImpl*> candidate_requests_;
+  std::vector<RequestImpl*> order_;               // who could run, first ones first
+  std::vector<RequestImpl*> candidate_requests_;  // those of them that do not wait for a prefix
   std::vector<scheduler::Slot> slots_;
   std::vector<ModelRunner*> runners_;
   size_t next_runner_ = 0;
+  uint64_t batch_number_ = 0;
 };
 
 }  // namespace optima::engine

@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "engine/metrics.h"
+#include "scheduler/order.h"
 
 namespace optima::engine {
 
@@ -13,7 +14,9 @@ struct Hub {
   std::mutex mutex;                // guards requests, sessions and event queues of the engine
   std::condition_variable work;    // the driving thread waits: submitted, acknowledged, closed
   std::condition_variable events;  // hosts wait: an event, the end of a request or of a turn
-  Metrics metrics;                 // under the mutex; the gauges are filled in when asked for
+  scheduler::FairShare share;      // under the mutex, as all below
+  uint64_t arrivals = 0;           // requests so far
+  Metrics metrics;                 // the gauges are filled in when asked for
 };
 
 }  // namespace optima::engine

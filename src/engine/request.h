@@ -84,6 +84,7 @@ struct RequestSpec {
   int64_t drafts_max = 0;
   sampling::LogitsHook logits_hook;  // empty = none; called on the driving thread
   int64_t deadline_ms = 0;           // from submission; 0 = none
+  int32_t priority = 0;  // higher comes first; within +-scheduler::kPriorityMax (see order.h)
   // Log-probability of each prompt token at position >= this, given its predecessors; -1 = none.
   int64_t prompt_logprobs_from = -1;
   // Full logits: for every position p listed (ascending; position = index in the whole token

@@ -4,6 +4,7 @@
 #include "engine/request_impl.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <limits>
 
 #include "base/text.h"
@@ -56,6 +57,11 @@ Status RequestImpl::check_spec() const {
   if (spec_.deadline_ms < 0)
     return Status(Code::invalid_argument,
                   text("deadline_ms is ", spec_.deadline_ms, ", wanted >= 0"));
+  if (std::abs(int64_t{spec_.priority}) > scheduler::kPriorityMax)
+    return Status(Code::invalid_argument,
+                  text("priority is ", spec_.priority, ", wanted ", -scheduler::kPriorityMax,
+                       " to ", scheduler::kPriorityMax),
+                  {spec_.priority, -1, scheduler::kPriorityMax});
   if (spec_.drafts_max < 0 || spec_.drafts_max > kDraftsMax)
     return Status(Code::invalid_argument,
                   text("drafts are ", spec_.drafts_max, " at most, wanted 0 to ", kDraftsMax));
@@ -133,25 +139,34 @@ int64_t RequestImpl::reuse_limit(int64_t prompt_tokens) const {
   return std::max<int64_t>(0, limit);
 }
 
-Status RequestImpl::claim(TimePoint now) {
-  SessionImpl& s = *session_;
+// Of the prompt, joined with what the session holds.
+int64_t RequestImpl::tokens_wanted() const {
+  const bool append = spec_.prompt_mode == PromptMode::append;
+  return static_cast<int64_t>(prompt_.size() + (append ? session_->tokens_.size() : size_t{0}));
+}
+
+Status RequestImpl::check_claim() const {
+  const SessionImpl& s = *session_;
   if (s.closed_ || s.model_impl().closed())
     return Status(Code::invalid_state, "the session or its model was destroyed");
   if (s.busy_with_ != nullptr) return Status(Code::busy, "the session already runs a request");
-  const bool append = spec_.prompt_mode == PromptMode::append;
-  const int64_t total =
-      static_cast<int64_t>(prompt_.size() + (append ? s.tokens_.size() : size_t{0}));
+  const int64_t total = tokens_wanted();
   if (total == 0) return Status(Code::invalid_argument, "the prompt has no tokens");
-  if (total > s.prompt_tokens_max())
-    return Status(Code::context_full,
-                  text("the prompt has ", total, " tokens, ",
-                       s.prompt_tokens_max() < s.context_tokens() ? "in one piece can be computed "
-                                                                  : "the context holds ",
-                       s.prompt_tokens_max()),
-                  {total, s.prompt_tokens_max(), s.prompt_tokens_max()});
+  if (total <= s.prompt_tokens_max()) return {};
+  return Status(Code::context_full,
+                text("the prompt has ", total, " tokens, ",
+                     s.prompt_tokens_max() < s.context_tokens() ? "in one piece can be computed "
+                                                                : "the context holds ",
+                     s.prompt_tokens_max()),
+                {total, s.prompt_tokens_max(), s.prompt_tokens_max()});
+}
+
+void RequestImpl::claim(TimePoint now) {
+  SessionImpl& s = *session_;
+  const int64_t total = tokens_wanted();
   tokens_before_ = s.tokens_;
   int64_t reuse = s.table_.length();
-  if (append) {
+  if (spec_.prompt_mode == PromptMode::append) {
     s.tokens_.insert(s.tokens_.end(), prompt_.begin(), prompt_.end());
   } else {
     reuse = std::min(reuse, common_prefix(s.tokens_, prompt_));
@@ -174,7 +189,10 @@ Status RequestImpl::claim(TimePoint now) {
   }
   submitted_ = now;
   if (spec_.deadline_ms > 0) deadline_ = now + std::chrono::milliseconds(spec_.deadline_ms);
-  return {};
+  s.served_ = hub_->share.begin(s.served_);
+  standing_ = {spec_.priority, ns_between({}, now),
+               deadline_ ? ns_between({}, *deadline_) : scheduler::kNoDeadline, s.served_,
+               ++hub_->arrivals};
 }
 
 void RequestImpl::adopt_prefix() {
@@ -261,6 +279,8 @@ void RequestImpl::collect_pooled_rows(int32_t row_begin, int64_t tokens,
 
 void RequestImpl::advance(int64_t tokens, TimePoint now) {
   const bool prefilling = session_->table_.length() < prompt_tokens_;
+  session_->served_ += tokens;
+  hub_->share.serve(standing_.tag);
   if (session_->encodes()) {
     session_->table_.commit(tokens);  // its KV depends on what follows
   } else {

@@ -50,8 +50,10 @@ class RequestImpl final : public Request, public std::enable_shared_from_this<Re
 
   // Tokenises and checks against the vocabulary; no lock held. Errors are the caller's.
   Status prepare();
-  // Claims the session: joins the prompt with what it holds. Under the hub's lock.
-  Status claim(TimePoint now);
+  // Whether claim() may be called. Under the hub's lock, as claim().
+  Status check_claim() const;
+  // Claims the session: joins the prompt with what it holds.
+  void claim(TimePoint now);
 
   // ---- Request ----
   bool done() const override;
@@ -71,6 +73,11 @@ class RequestImpl final : public Request, public std::enable_shared_from_this<Re
   bool cancel_triggered() const;
   bool past_deadline(TimePoint now) const { return deadline_ && now >= *deadline_; }
   std::optional<TimePoint> deadline() const { return deadline_; }
+
+  const scheduler::Standing& standing() const { return standing_; }
+  uint64_t ran_last() const { return ran_last_; }
+  // It takes part in a batch of this number.
+  void run_in(uint64_t batch) { ran_last_ = batch; }
 
   // Rows to score when the `tokens` tokens after the committed ones run at `row_begin`.
   void collect_scored_rows(int32_t row_begin, int64_t tokens, std::vector<ScoredRow>& out) const;
@@ -111,6 +118,7 @@ class RequestImpl final : public Request, public std::enable_shared_from_this<Re
   Status resolve_prompt();
   Status check_spec() const;
   Status check_output() const;
+  int64_t tokens_wanted() const;
   int64_t reuse_limit(int64_t prompt_tokens) const;
   void collect_pooled_rows(int32_t row_begin, int64_t tokens, std::vector<ScoredRow>& out) const;
   Status take_logits(const ScoredRow& row, std::span<float> logits);
@@ -142,6 +150,8 @@ class RequestImpl final : public Request, public std::enable_shared_from_this<Re
   int64_t max_tokens_ = 0;
   TimePoint submitted_{}, started_{}, prompt_done_{}, last_token_{};
   std::optional<TimePoint> deadline_;
+  scheduler::Standing standing_;
+  uint64_t ran_last_ = 0;
   std::optional<sampling::Sampler> sampler_;
   std::optional<sampling::GrammarState> grammar_;
   std::optional<tokenizer::Detokenizer> detokenizer_;

@@ -60,6 +60,7 @@ Result<std::shared_ptr<Session>> SessionImpl::fork() const {
   auto out = std::make_shared<SessionImpl>(hub_, model_, runner_, options_);
   out->tokens_ = tokens_;
   out->table_ = table_.fork();
+  out->served_ = served_;  // or a fork would be a way to the front
   return std::shared_ptr<Session>(std::move(out));
 }
 

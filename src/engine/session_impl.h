@@ -60,6 +60,7 @@ class SessionImpl final : public Session {
   std::vector<int32_t> tokens_;
   kv::PageTable table_;
   RequestImpl* busy_with_ = nullptr;
+  int64_t served_ = 0;  // where it stands in the engine's fair share
   bool closed_ = false;
 };
 

@@ -265,5 +265,39 @@ TEST_F(PollTest, SessionsOnManyThreads) {
   for (const auto& output : outputs) EXPECT_EQ(output, wanted_);
 }
 
+TEST(QueueTest, AFullQueueIsBusyWithNumbers) {
+  auto options = sized<optima_engine_options>();
+  options.drive = OPTIMA_DRIVE_HOST;
+  options.queue_max = 1;
+  const Engine engine = make_engine(options);
+  const Model model = open_tiny(engine);
+  const Session first = make_session(model), second = make_session(model);
+  const auto desc = ask("a", 1);
+  const Request waiting = submit(first, desc);
+  optima_request* none = nullptr;
+  const Outcome refused = outcome_of(
+      [&](optima_error** err) { return optima_submit(second.get(), &desc, &none, err); });
+  EXPECT_EQ(refused.status, OPTIMA_E_BUSY);
+  EXPECT_EQ(none, nullptr);
+  EXPECT_EQ(optima_error_wanted(refused.error.get()), 2);
+  EXPECT_EQ(optima_error_available(refused.error.get()), 0);
+  EXPECT_EQ(optima_error_limit(refused.error.get()), 1);
+  EXPECT_NE(refused.message().find("1 requests wait, the limit is 1"), std::string::npos);
+  int32_t worked = 0;
+  must([&](optima_error** err) { return optima_step(engine.get(), &worked, err); });
+  const Request accepted = submit(second, desc);
+}
+
+TEST(QueueTest, PrioritiesAreChecked) {
+  const Engine engine = make_engine();
+  const Model model = open_tiny(engine);
+  const Session session = make_session(model);
+  auto desc = ask("a", 1);
+  desc.priority = -100;
+  generate(session, desc);
+  desc.priority = 101;
+  EXPECT_EQ(optima_generate(session.get(), &desc, nullptr, nullptr), OPTIMA_E_ARG);
+}
+
 }  // namespace
 }  // namespace optima_test
