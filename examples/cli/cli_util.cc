@@ -75,6 +75,9 @@ void Progress::clear() {
 
 void add_model_options(Command& command, ModelArgs& args) {
   command.required("MODEL", args.path, "GGUF file or Hugging Face folder");
+  command.text("--repack", args.repack,
+               "hold weights in a faster form too: when-free (if they take half of the free memory "
+               "at most), off, on");
   command.text("--weights", args.weights,
                "weights of 16 and 32 bits: as-is, or quantised at load: q8_0, q4_0");
   add_threads_option(command, args.threads);
@@ -99,6 +102,13 @@ optima_weights weights_by_name(const std::string& name) {
   throw Failure("--weights: " + name + " is none of as-is, q8_0, q4_0", kExitUsage);
 }
 
+optima_repack repack_by_name(const std::string& name) {
+  if (name == "when-free") return OPTIMA_REPACK_WHEN_FREE;
+  if (name == "off") return OPTIMA_REPACK_OFF;
+  if (name == "on") return OPTIMA_REPACK_ON;
+  throw Failure("--repack: " + name + " is none of when-free, off, on", kExitUsage);
+}
+
 }  // namespace
 
 LoadedModel open_model(const ModelArgs& args, optima_content content) {
@@ -107,6 +117,7 @@ LoadedModel open_model(const ModelArgs& args, optima_content content) {
   auto options = sized<optima_model_options>();
   options.content = content;
   options.weights = weights_by_name(args.weights);
+  options.repack = repack_by_name(args.repack);
   options.user = &progress;
   options.progress = [](void* user, float fraction) -> int32_t {
     const int percent = static_cast<int>(fraction * 100);

@@ -107,6 +107,7 @@ class Stopwatch {
 struct ModelArgs {
   std::string path;
   std::string weights = "as-is";
+  std::string repack = "when-free";
   int32_t threads = 0;
 };
 void add_model_options(Command& command, ModelArgs& args);

@@ -228,6 +228,13 @@ typedef int32_t optima_weights;
 #define OPTIMA_WEIGHTS_Q8_0 1
 #define OPTIMA_WEIGHTS_Q4_0 2 /* Quantised to 4 bits, embedding and head to 8. */
 
+/* Whether weights of 4 and 8 bits are held a second time, in the form that is computed with
+ * fastest. They are made by the first pass that reads them. */
+typedef int32_t optima_repack;
+#define OPTIMA_REPACK_WHEN_FREE 0 /* If they take at most half of the memory that is free. */
+#define OPTIMA_REPACK_OFF 1 /* Never. */
+#define OPTIMA_REPACK_ON 2 /* Always; creating a session fails (OOM_HOST) where they do not fit. */
+
 /* In which language `grammar` restricts the output. */
 typedef int32_t optima_grammar;
 #define OPTIMA_GRAMMAR_NONE 0 /* Nothing is restricted. */
@@ -393,7 +400,7 @@ struct optima_model_options {
   void* user; /* For progress. */
   optima_release_fn release; /* For user; before the open call returns. May be NULL. */
   optima_weights weights; /* Whether weights of 16 and 32 bits are quantised. */
-  uint32_t reserved2; /* Zero. */
+  optima_repack repack; /* Whether weights are held in a faster form too. */
 };
 #define OPTIMA_MODEL_OPTIONS_INIT \
   { (uint32_t)sizeof(optima_model_options), 0, NULL, 0, 0, NULL, NULL, NULL, 0, 0 }
@@ -674,9 +681,11 @@ struct optima_memory {
   int64_t activation_bytes; /* Of used_bytes, activations. */
   int64_t kv_cached_bytes; /* Of used_bytes, KV that no session holds. */
   int64_t kv_budget_bytes; /* Most KV, held and cached; 0 = no limit but limit_bytes. */
+  /* Of used_bytes, weights in a second, faster form (see optima_repack). */
+  int64_t weights_packed_bytes;
 };
 #define OPTIMA_MEMORY_INIT \
-  { (uint32_t)sizeof(optima_memory), 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+  { (uint32_t)sizeof(optima_memory), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* What an engine does and has done. Times in seconds; sums over the requests or tokens that are
  * counted beside them. */

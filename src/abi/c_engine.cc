@@ -154,6 +154,7 @@ optima_status optima_mem_query(const optima_engine* engine, optima_memory* out,
     memory.activation_bytes = use.activation_bytes;
     memory.kv_cached_bytes = use.kv_cached_bytes;
     memory.kv_budget_bytes = use.kv_budget_bytes;
+    memory.weights_packed_bytes = use.weights_packed_bytes;
     write_struct(out, memory);
     return {};
   });

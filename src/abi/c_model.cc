@@ -41,6 +41,8 @@ Result<optima_model*> open(const optima_engine* engine, const model::Source& sou
   OPTIMA_TRY(check_constant("weights", options.weights, OPTIMA_WEIGHTS_Q4_0));
   load.content = static_cast<engine::LoadContent>(options.content);
   load.weights = static_cast<engine::LoadWeights>(options.weights);
+  OPTIMA_TRY(check_constant("repack", options.repack, OPTIMA_REPACK_ON));
+  load.repack = static_cast<engine::Repack>(options.repack);
   load.progress = make_progress(options);
   OPTIMA_ASSIGN(box->model, engine_box->engine->load(source, load));
   OPTIMA_ASSIGN(box->architecture, file_string(box->model->file(), "general.architecture"));

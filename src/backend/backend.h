@@ -14,6 +14,18 @@ namespace optima::backend {
 // Asked between steps by one thread; true = give up (the caller knows why).
 using StopCheck = std::function<bool()>;
 
+// Whether weights are held a second time in the form that kernels read fastest, made by
+// passes that read them. when_free: if they take at most half of the memory that is free then.
+enum class Repack : int32_t { when_free = 0, off = 1, on = 2 };
+
+// Weights of one model in forms of the device's own, shared by the model's runners. Made by the
+// device's create function, which alone knows what is inside.
+class DeviceWeights {
+ public:
+  virtual ~DeviceWeights() = default;
+  virtual int64_t bytes() const = 0;
+};
+
 // Runs one program. Not thread-safe: one run at a time.
 class Runner {
  public:

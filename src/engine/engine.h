@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "backend/backend.h"
 #include "base/allocator.h"
 #include "base/log.h"
 #include "base/status.h"
@@ -57,9 +58,12 @@ enum class LoadContent : int32_t {
 // What becomes of weights of 16 and 32 bits.
 enum class LoadWeights : int32_t { as_is = 0, q8_0 = 1, q4_0 = 2 };
 
+using backend::Repack;
+
 struct LoadOptions {
   LoadContent content = LoadContent::full;
   LoadWeights weights = LoadWeights::as_is;
+  Repack repack = Repack::when_free;
   model::Progress progress;
 };
 
@@ -83,6 +87,7 @@ struct MemoryUse {
   int64_t kv_cached_bytes = 0;  // that none holds
   int64_t kv_budget_bytes = 0;  // for both; 0 = none but the limit
   int64_t activation_bytes = 0;
+  int64_t weights_packed_bytes = 0;
 };
 
 class Engine;

@@ -121,7 +121,7 @@ Result<std::shared_ptr<Session>> EngineImpl::create_session(const std::shared_pt
   const RunnerResult result =
       options.output == SessionOutput::tokens ? RunnerResult::logits : RunnerResult::hidden;
   OPTIMA_ASSIGN(ModelRunner * runner,
-                impl->runner({options.path, result}, *pool_, allocator_, pages_));
+                impl->runner({options.path, result}, {*pool_, allocator_, pages_}));
   if (options.context_tokens > impl->config()->context_length)
     return Status(Code::invalid_argument,
                   text("context of ", options.context_tokens, " tokens, the model was trained for ",

@@ -16,6 +16,7 @@ Result<std::shared_ptr<ModelImpl>> ModelImpl::load(std::shared_ptr<Engine> engin
   const auto start = std::chrono::steady_clock::now();
   auto out = std::make_shared<ModelImpl>();
   out->engine_ = std::move(engine);
+  out->repack_ = options.repack;
   const auto content = options.content == LoadContent::full ? model::FileContent::full
                                                             : model::FileContent::vocabulary;
   const model::OpenOptions opening{content, options.progress, team};
@@ -88,8 +89,7 @@ uint64_t ModelImpl::fingerprint() const {
   return *fingerprint_;
 }
 
-Result<ModelRunner*> ModelImpl::runner(RunnerKind kind, ThreadPool& pool, Allocator& allocator,
-                                       const std::shared_ptr<kv::PagePool>& pages) {
+Result<ModelRunner*> ModelImpl::runner(RunnerKind kind, const RunnerResources& resources) {
   if (!decoder_)
     return Status(Code::invalid_state,
                   text(file_->name(), ": loaded for its vocabulary only, it cannot run"));
@@ -97,7 +97,7 @@ Result<ModelRunner*> ModelImpl::runner(RunnerKind kind, ThreadPool& pool, Alloca
   std::unique_ptr<ModelRunner>& runner =
       runners_[static_cast<size_t>(kind.path) * 2 + static_cast<size_t>(kind.result)];
   if (runner == nullptr) {
-    OPTIMA_ASSIGN(runner, create_model_runner(*decoder_, kind, pool, allocator, pages));
+    OPTIMA_ASSIGN(runner, create_model_runner({*decoder_, repack_, *packed_}, kind, resources));
   }
   return runner.get();
 }
@@ -117,6 +117,7 @@ Result<std::shared_ptr<const sampling::Grammar>> ModelImpl::grammar(const Gramma
 void ModelImpl::add_memory(MemoryUse& use) const {
   const std::lock_guard lock(mutex_);
   use.weights_mapped_bytes += file_->file_bytes();
+  use.weights_packed_bytes += packed_->bytes();
   for (const auto& runner : runners_) {
     if (runner != nullptr) use.activation_bytes += runner->runner->arena_bytes();
   }

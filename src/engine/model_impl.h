@@ -35,11 +35,10 @@ class ModelImpl final : public Model {
   bool closed() const { return closed_.load(); }
   uint64_t fingerprint() const;  // computed at first use
   // Created at first use and kept; fails with the reason (memory).
-  Result<ModelRunner*> runner(RunnerKind kind, ThreadPool& pool, Allocator& allocator,
-                              const std::shared_ptr<kv::PagePool>& pages);
+  Result<ModelRunner*> runner(RunnerKind kind, const RunnerResources& resources);
   // Compiled for this vocabulary; the last few are kept. Fails with the grammar's own error.
   Result<std::shared_ptr<const sampling::Grammar>> grammar(const GrammarSpec& spec);
-  // Weights, and activations of the runners made so far.
+  // Weights, packed ones, and activations of the runners made so far.
   void add_memory(MemoryUse& use) const;
 
  private:
@@ -50,9 +49,11 @@ class ModelImpl final : public Model {
   std::optional<model::Decoder> decoder_;
   std::string_view chat_template_;
   int64_t load_ns_ = 0;
+  Repack repack_ = Repack::when_free;
   std::atomic<bool> closed_{false};
-  mutable std::mutex mutex_;                             // guards what follows
-  std::array<std::unique_ptr<ModelRunner>, 4> runners_;  // by RunnerKind
+  mutable std::mutex mutex_;                                                  // guards what follows
+  std::unique_ptr<backend::DeviceWeights> packed_ = create_device_weights();  // of all runners
+  std::array<std::unique_ptr<ModelRunner>, 4> runners_;                       // by RunnerKind
   mutable std::unique_ptr<tokenizer::ChatTemplate> parsed_template_;
   mutable std::optional<uint64_t> fingerprint_;
   std::unique_ptr<GrammarCache> grammars_;

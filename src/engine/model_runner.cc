@@ -26,10 +26,13 @@ Result<graph::Program> lower_for(const model::Decoder& decoder, RunnerResult res
 
 }  // namespace
 
-Result<std::unique_ptr<ModelRunner>> create_model_runner(const model::Decoder& decoder,
-                                                         RunnerKind kind, ThreadPool& pool,
-                                                         Allocator& allocator,
-                                                         std::shared_ptr<kv::PagePool> pages) {
+std::unique_ptr<backend::DeviceWeights> create_device_weights() {
+  return std::make_unique<backend::cpu::PackedWeights>();
+}
+
+Result<std::unique_ptr<ModelRunner>> create_model_runner(const ModelWeights& model, RunnerKind kind,
+                                                         const RunnerResources& resources) {
+  const model::Decoder& decoder = model.decoder;
   const bool fast = kind.path == ComputePath::fast;
   auto out = std::make_unique<ModelRunner>();
   const kernels::KvType kv_type = fast ? kernels::KvType::f16 : kernels::KvType::f32;
@@ -49,10 +52,12 @@ Result<std::unique_ptr<ModelRunner>> create_model_runner(const model::Decoder& d
   out->weight_bytes_per_step = program.weight_bytes_per_step;
   const backend::cpu::KernelTable kernels =
       fast ? backend::cpu::fast_kernels() : backend::cpu::reference_kernels();
-  OPTIMA_ASSIGN(out->runner,
-                backend::cpu::create_runner(std::move(program), kernels, pool, allocator));
-  out->root = pages->new_root();
-  out->pages = std::move(pages);
+  auto& packed = static_cast<backend::cpu::PackedWeights&>(model.packed);
+  OPTIMA_ASSIGN(out->runner, backend::cpu::create_runner(
+                                 std::move(program), kernels,
+                                 {resources.pool, resources.allocator, packed, model.repack}));
+  out->root = resources.pages->new_root();
+  out->pages = resources.pages;
   return out;
 }
 

@@ -44,9 +44,21 @@ struct ModelRunner {
   scheduler::Pace pace{kPace};  // under the hub's lock
 };
 
-Result<std::unique_ptr<ModelRunner>> create_model_runner(const model::Decoder& decoder,
-                                                         RunnerKind kind, ThreadPool& pool,
-                                                         Allocator& allocator,
-                                                         std::shared_ptr<kv::PagePool> pages);
+// Of the engine, and of the model, for all its runners.
+struct RunnerResources {
+  ThreadPool& pool;
+  Allocator& allocator;
+  std::shared_ptr<kv::PagePool> pages;
+};
+struct ModelWeights {
+  const model::Decoder& decoder;
+  Repack repack;
+  backend::DeviceWeights& packed;  // of create_device_weights()
+};
+
+std::unique_ptr<backend::DeviceWeights> create_device_weights();
+
+Result<std::unique_ptr<ModelRunner>> create_model_runner(const ModelWeights& model, RunnerKind kind,
+                                                         const RunnerResources& resources);
 
 }  // namespace optima::engine

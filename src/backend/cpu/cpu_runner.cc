@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "backend/cpu/step_context.h"
+#include "base/free_memory.h"
 #include "base/overloaded.h"
 #include "base/text.h"
 
@@ -52,8 +53,8 @@ size_t partial_bytes(const graph::Program& program) {
 
 class CpuRunner final : public Runner {
  public:
-  CpuRunner(graph::Program program, const KernelTable& kernels, ThreadPool& pool)
-      : program_(std::move(program)), kernels_(kernels), pool_(pool) {}
+  CpuRunner(graph::Program program, const KernelTable& kernels, const RunnerParts& parts)
+      : program_(std::move(program)), kernels_(kernels), pool_(parts.pool), packed_(parts.packed) {}
 
   Status allocate(Allocator& allocator) {
     scratch_bytes_ = scratch_bytes(program_, kernels_);
@@ -68,13 +69,27 @@ class CpuRunner final : public Runner {
     return {};
   }
 
+  // A host that asks for panels gets them or the reason; else they are made when there is room.
+  Status pack(Repack repack, Allocator& allocator) {
+    const int64_t wanted = packed_.bytes_for(program_, kernels_.matmul);
+    const int64_t limit = allocator.limit_bytes();
+    const int64_t limit_left = limit > 0 ? limit - allocator.bytes_used() : INT64_MAX;
+    const bool room = wanted <= std::min(free_memory_bytes(), limit_left) / 2;
+    if (repack == Repack::on || (repack == Repack::when_free && room))
+      OPTIMA_TRY(packed_.add(program_, kernels_.matmul, allocator));
+    body_weights_ = packed_.of(program_.body);
+    head_weights_ = packed_.of(program_.head);
+    return {};
+  }
+
   Status run_body(const graph::Batch& batch, const StopCheck& stop) override {
     const auto tokens = static_cast<int64_t>(batch.token_ids.size());
     if (tokens > program_.tokens_max)
       return Status(Code::internal,
                     text("batch of ", tokens, " tokens, the arena holds ", program_.tokens_max),
                     {tokens, -1, program_.tokens_max});
-    return walk(program_.body, batch, tokens, 0, &stop);
+    packed_.count_pass();
+    return walk({program_.body, body_weights_, tokens, 0}, batch, &stop);
   }
 
   Result<float*> run_head(const graph::Batch& batch, int64_t begin, int64_t count) override {
@@ -82,7 +97,7 @@ class CpuRunner final : public Runner {
       return Status(Code::internal,
                     text(count, " rows to score, the arena holds ", program_.outputs_max),
                     {count, -1, program_.outputs_max});
-    OPTIMA_TRY(walk(program_.head, batch, count, begin, nullptr));
+    OPTIMA_TRY(walk({program_.head, head_weights_, count, begin}, batch, nullptr));
     return reinterpret_cast<float*>(memory_.data() + program_.result.offset);
   }
 
@@ -93,16 +108,25 @@ class CpuRunner final : public Runner {
   int64_t arena_bytes() const override { return static_cast<int64_t>(memory_.size()); }
 
  private:
-  Status walk(const std::vector<graph::Step>& steps, const graph::Batch& batch, int64_t rows,
-              int64_t output_begin, const StopCheck* stop) {
+  struct Walk {
+    const std::vector<graph::Step>& steps;
+    const std::vector<StepWeights>& weights;
+    int64_t rows;
+    int64_t output_begin;
+  };
+
+  Status walk(const Walk& way, const graph::Batch& batch, const StopCheck* stop) {
+    const std::vector<graph::Step>& steps = way.steps;
     for (auto& counter : counters_) counter.store(0, std::memory_order_relaxed);
     stopped_after_.store(kNever, std::memory_order_relaxed);
-    const Pass pass{&program_, &batch, &kernels_, &pool_, memory_.data(), partials_, output_begin};
+    const Pass pass{&program_,      &batch,    &kernels_,       &pool_,
+                    memory_.data(), partials_, way.output_begin};
     const auto work = [&](int thread, int threads) {
       for (size_t s = 0; s < steps.size(); ++s) {
         const Worker worker{thread, threads,
-                            scratch_ + scratch_bytes_ * static_cast<size_t>(thread), &counters_[s]};
-        run_step(steps[s], pass, worker, rows);
+                            scratch_ + scratch_bytes_ * static_cast<size_t>(thread), &counters_[s],
+                            &way.weights[s]};
+        run_step(steps[s], pass, worker, way.rows);
         if (thread == 0 && stop != nullptr && *stop && (*stop)())
           stopped_after_.store(s, std::memory_order_relaxed);
         pool_.barrier();
@@ -110,9 +134,13 @@ class CpuRunner final : public Runner {
         if (stopped_after_.load(std::memory_order_relaxed) <= s) return;
       }
     };
+    packed_.begin_walk(way.weights);
     pool_.run(work);
-    if (stopped_after_.load(std::memory_order_relaxed) != kNever)
+    if (stopped_after_.load(std::memory_order_relaxed) != kNever) {
+      packed_.abandon_walk(way.weights);
       return Status(Code::cancelled, "stopped between two steps");
+    }
+    packed_.finish_walk(way.weights);
     return {};
   }
 
@@ -133,6 +161,8 @@ class CpuRunner final : public Runner {
   graph::Program program_;
   KernelTable kernels_;
   ThreadPool& pool_;
+  PackedWeights& packed_;
+  std::vector<StepWeights> body_weights_, head_weights_;
   Buffer memory_;
   std::byte* partials_ = nullptr;
   std::byte* scratch_ = nullptr;
@@ -144,9 +174,10 @@ class CpuRunner final : public Runner {
 }  // namespace
 
 Result<std::unique_ptr<Runner>> create_runner(graph::Program program, const KernelTable& kernels,
-                                              ThreadPool& pool, Allocator& allocator) {
-  auto runner = std::make_unique<CpuRunner>(std::move(program), kernels, pool);
-  OPTIMA_TRY(runner->allocate(allocator));
+                                              const RunnerParts& parts) {
+  auto runner = std::make_unique<CpuRunner>(std::move(program), kernels, parts);
+  OPTIMA_TRY(runner->allocate(parts.allocator));
+  OPTIMA_TRY(runner->pack(parts.repack, parts.allocator));
   return std::unique_ptr<Runner>(std::move(runner));
 }
 

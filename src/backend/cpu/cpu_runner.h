@@ -5,13 +5,22 @@
 
 #include "backend/backend.h"
 #include "backend/cpu/kernel_table.h"
+#include "backend/cpu/packed_weights.h"
 #include "base/allocator.h"
 #include "base/thread_pool.h"
 
 namespace optima::backend::cpu {
 
-// `pool` and `allocator` must outlive the runner. All memory is taken here; running takes none.
+// What a runner works with; all of it must outlive the runner.
+struct RunnerParts {
+  ThreadPool& pool;
+  Allocator& allocator;
+  PackedWeights& packed;  // weights that are not in it are read as the file has them
+  Repack repack;          // whether the program's weights are added to it
+};
+
+// All memory is taken here; running takes none.
 Result<std::unique_ptr<Runner>> create_runner(graph::Program program, const KernelTable& kernels,
-                                              ThreadPool& pool, Allocator& allocator);
+                                              const RunnerParts& parts);
 
 }  // namespace optima::backend::cpu

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "backend/cpu/kernel_table.h"
+#include "backend/cpu/packed_weights.h"
 #include "base/thread_pool.h"
 #include "graph/batch.h"
 #include "graph/program.h"
@@ -28,6 +29,7 @@ struct Worker {
   int threads;
   std::byte* scratch;             // private
   std::atomic<int64_t>* counter;  // of this step, 0 at its start, shared: next piece of work
+  const StepWeights* weights;     // of this step
 };
 
 inline float* floats_at(const Pass& pass, const graph::Place& place) {

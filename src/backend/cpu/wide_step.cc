@@ -138,6 +138,28 @@ class AttentionRunner {
   const Worker& worker_;
 };
 
+kernels::MatmulArgs arguments(const graph::MatmulStep& step, size_t part_index, const Pass& pass,
+                              const Worker& worker, int64_t rows) {
+  const graph::MatmulPart& part = step.parts[part_index];
+  const PackedWeight* packed = (*worker.weights)[part_index];
+  const bool panels = packed != nullptr && packed->state != PackedWeight::State::unmade;
+  kernels::MatmulArgs args{};
+  args.weights = part.weight.data;
+  args.panels = panels ? packed->panels : nullptr;
+  args.type = part.weight.type;
+  args.n = part.weight.rows;
+  args.k = part.weight.columns;
+  args.m = rows;
+  args.x = floats_at(pass, step.in);
+  if (step.quantised_offset >= 0)
+    args.xq = kernels::quantised_rows_at(pass.arena + step.quantised_offset, step.rows_max,
+                                         step.in.width);
+  args.out = floats_at(pass, part.out);
+  args.out_stride = part.out.width;
+  args.scratch = worker.scratch;
+  return args;
+}
+
 }  // namespace
 
 void run_matmul_step(const graph::MatmulStep& step, const Pass& pass, const Worker& worker,
@@ -146,24 +168,16 @@ void run_matmul_step(const graph::MatmulStep& step, const Pass& pass, const Work
   const int64_t piece = piece_rows(step, worker, kernel.granule);
   int64_t first_piece = 0;
   int64_t next = take(worker);
-  for (const graph::MatmulPart& part : step.parts) {
-    kernels::MatmulArgs args{};
-    args.weights = part.weight.data;
-    args.type = part.weight.type;
-    args.n = part.weight.rows;
-    args.k = part.weight.columns;
-    args.m = rows;
-    args.x = floats_at(pass, step.in);
-    if (step.quantised_offset >= 0)
-      args.xq = kernels::quantised_rows_at(pass.arena + step.quantised_offset, step.rows_max,
-                                           step.in.width);
-    args.out = floats_at(pass, part.out);
-    args.out_stride = part.out.width;
-    args.scratch = worker.scratch;
-    const int64_t pieces = (part.weight.rows + piece - 1) / piece;
+  for (size_t p = 0; p < step.parts.size(); ++p) {
+    PackedWeight* packed = (*worker.weights)[p];
+    const kernels::MatmulArgs args = arguments(step, p, pass, worker, rows);
+    const bool make = packed != nullptr && packed->state == PackedWeight::State::making;
+    const int64_t pieces = (args.n + piece - 1) / piece;
     for (; next < first_piece + pieces; next = take(worker)) {
       const int64_t begin = (next - first_piece) * piece;
-      kernel.run(args, begin, std::min(begin + piece, part.weight.rows));
+      const int64_t end = std::min(begin + piece, args.n);
+      if (make) kernel.pack(args, begin, end, packed->panels);
+      kernel.run(args, begin, end);
     }
     first_piece += pieces;
   }
