@@ -693,7 +693,7 @@ struct optima_metrics {
   uint32_t struct_size; /* Set by the caller; at most so many bytes are written. */
   uint32_t reserved1; /* Zero. */
   int64_t requests_running; /* Requests that have begun and not ended. */
-  int64_t requests_waiting; /* Requests that have not begun. */
+  int64_t requests_waiting; /* Requests that have not begun, or were preempted. */
   int64_t kv_pages_held; /* KV pages that sessions hold. */
   int64_t kv_pages_sealed; /* KV pages that are known by their tokens, held or cached. */
   int64_t kv_pages_cached; /* KV pages that no session holds. */
@@ -706,9 +706,12 @@ struct optima_metrics {
   double first_token_seconds; /* From submission to the first token, summed. */
   uint64_t inter_token_count; /* Tokens after a first one. */
   double inter_token_seconds; /* Between two tokens of a request, summed. */
+  uint64_t preemptions; /* Requests that gave up their KV memory for others, to go on later. */
+  /* Idle sessions whose KV memory was taken; their next request computes it again. */
+  uint64_t sessions_dropped;
 };
 #define OPTIMA_METRICS_INIT \
-  { (uint32_t)sizeof(optima_metrics), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+  { (uint32_t)sizeof(optima_metrics), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* What the machine can do. 0 = not measured. GB = 10^9 bytes. */
 struct optima_probe_report {

@@ -41,6 +41,8 @@ optima_status optima_metrics_query(const optima_engine* engine, optima_metrics* 
     metrics.first_token_seconds = of.first_token_s.sum;
     metrics.inter_token_count = sum_of(of.inter_token_s.counts);
     metrics.inter_token_seconds = of.inter_token_s.sum;
+    metrics.preemptions = of.preemptions;
+    metrics.sessions_dropped = of.sessions_dropped;
     write_struct(out, metrics);
     return {};
   });

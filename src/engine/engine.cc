@@ -16,39 +16,47 @@ TimePoint now() {
 
 }  // namespace
 
-// retire -> schedule -> forward (pack, body, head, sample, commit, publish). False = nothing ran.
+// retire -> publish -> admit -> schedule -> forward (pack, body, head, sample, commit, publish).
+// False = nothing ran.
 bool EngineImpl::turn(Sessions& released) {
   batch_.clear();
+  ModelRunner* runner = nullptr;
   {
     const std::lock_guard lock(hub_->mutex);
-    ModelRunner* runner = retire_and_choose(now(), released);
-    if (runner == nullptr) return !released.empty();
-    schedule(runner, now(), released);
-    if (batch_.empty()) return true;
+    const TimePoint time = now();
+    for (size_t i = active_.size(); i-- > 0;)
+      if (const auto reason = active_[i]->interrupted(time))
+        retire(*active_[i], *reason, {}, time, released);
+    const bool published = publish_ready(time, released);
+    admit(time, released);
+    runner = choose_batch(time, released);
+    stalled_ = batch_.empty() && !published && released.empty() && has_work();
+    if (batch_.empty()) return published || !released.empty();
   }
-  forward(&batch_.sequences().front().request->session()->runner(), released);
+  forward(runner, released);
   return true;
 }
 
-// Ends what was cancelled, is late or has nothing left to do. Then the runner whose requests run
-// in this turn: runners take turns, so that no model starves another.
-ModelRunner* EngineImpl::retire_and_choose(TimePoint time, Sessions& released) {
-  for (size_t i = active_.size(); i-- > 0;)
-    if (const auto reason = active_[i]->interrupted(time))
-      retire(*active_[i], *reason, {}, time, released);
+// Runners take turns, so that no model starves another. Null = none has anything to compute.
+ModelRunner* EngineImpl::choose_batch(TimePoint time, Sessions& released) {
   runners_.clear();
   for (const auto& request : active_) {
     ModelRunner* runner = &request->session()->runner();
-    if (!request->waits_for_host() &&
+    if (request->running() && !request->waits_for_host() &&
         std::find(runners_.begin(), runners_.end(), runner) == runners_.end())
       runners_.push_back(runner);
   }
-  return runners_.empty() ? nullptr : runners_[next_runner_++ % runners_.size()];
+  const size_t first = next_runner_++;
+  for (size_t i = 0; i < runners_.size(); ++i) {
+    ModelRunner* runner = runners_[(first + i) % runners_.size()];
+    schedule(runner, time, released);
+    if (!batch_.empty()) return runner;
+  }
+  return nullptr;
 }
 
 // What runs in this turn.
 void EngineImpl::schedule(ModelRunner* runner, TimePoint time, Sessions& released) {
-  publish_ready(time, released);
   const int64_t decoding = collect(runner);
   const auto decodes = std::count_if(
       candidates_.begin(), candidates_.end(), [](const scheduler::Candidate& candidate) {
@@ -60,13 +68,13 @@ void EngineImpl::schedule(ModelRunner* runner, TimePoint time, Sessions& release
   fill_batch(time, released);
 }
 
-// The requests that could run, in order; of those with a common prefix the first alone. Returns how
-// many are decoding, those that wait for their host's answer among them.
+// The requests that could run, in order. Returns how many are decoding, those that wait for their
+// host's answer among them.
 int64_t EngineImpl::collect(ModelRunner* runner) {
   int64_t decoding = 0;
   order_.clear();
   for (const auto& request : active_) {
-    if (&request->session()->runner() != runner) continue;
+    if (&request->session()->runner() != runner || !request->running()) continue;
     const bool decode = request->pending_tokens() == 1 && !request->session()->encodes();
     decoding += decode || request->waits_for_host() ? 1 : 0;
     if (!request->waits_for_host() && !request->has_chosen()) order_.push_back(request.get());
@@ -75,64 +83,57 @@ int64_t EngineImpl::collect(ModelRunner* runner) {
     return scheduler::comes_before(a->standing(), b->standing());
   });
   candidates_.clear();
-  candidate_requests_.clear();
-  for (RequestImpl* request : order_) {
-    request->adopt_prefix();
-    if (is_awaited_prefix(*request)) continue;
+  for (const RequestImpl* request : order_) {
     const SessionImpl& session = *request->session();
     candidates_.push_back({request->pending_tokens(), session.chunk_tokens(),
                            session.encodes() ? scheduler::Chunks::whole : scheduler::Chunks::any,
                            scheduler::level(request->standing()), request->ran_last()});
-    candidate_requests_.push_back(request);
   }
   return decoding;
 }
 
-// A request whose pages cannot be had ends with the numbers; the others go on.
+// Memory goes to those who outrank the others, whatever their place in the batch. One that finds
+// none is preempted, or ends with the numbers; the others go on.
 void EngineImpl::fill_batch(TimePoint time, Sessions& released) {
   int64_t tokens_left = kBatchTokensMax;
   for (const scheduler::Slot& slot : slots_) tokens_left -= slot.tokens;
+  by_rank_.clear();
+  for (const scheduler::Slot& slot : slots_) by_rank_.push_back(slot);
+  std::sort(by_rank_.begin(), by_rank_.end(), [this](const auto& a, const auto& b) {
+    return scheduler::outranks(order_[a.candidate]->standing(), order_[b.candidate]->standing());
+  });
   ++batch_number_;
-  for (const scheduler::Slot& slot : slots_) {
-    RequestImpl& request = *candidate_requests_[slot.candidate];
-    request.start(time);
+  for (const scheduler::Slot& slot : by_rank_) {
+    RequestImpl& request = *order_[slot.candidate];
+    if (!request.running()) continue;  // preempted for one before it
     tokens_left -= request.make_drafts(tokens_left);
     Status reserved = reserve(request, slot.tokens);
     if (reserved.ok()) {
+      request.start(time);
       request.run_in(batch_number_);
-      batch_.add(request, slot.tokens);
     } else {
-      retire(request, FinishReason::error, std::move(reserved), time, released);
+      order_[slot.candidate] = nullptr;  // may be gone
+      yield(request, std::move(reserved), time, released);
     }
   }
-}
-
-// Pages for the tokens and the drafts; drafts are given up when there are none for them.
-Status EngineImpl::reserve(RequestImpl& request, int64_t tokens) {
-  kv::PageTable& table = request.session()->table_;
-  const auto drafts = static_cast<int64_t>(request.drafts().size());
-  if (drafts > 0 && table.reserve(tokens + drafts).ok()) return {};
-  request.drop_drafts();
-  return table.reserve(tokens);
+  for (const scheduler::Slot& slot : slots_) {
+    RequestImpl* request = order_[slot.candidate];
+    if (request != nullptr && request->running()) batch_.add(*request, slot.tokens);
+  }
 }
 
 // Tokens that were chosen in an earlier pass and wait for their host to have answered the one
 // before.
-void EngineImpl::publish_ready(TimePoint time, Sessions& released) {
+bool EngineImpl::publish_ready(TimePoint time, Sessions& released) {
+  bool any = false;
   for (size_t i = active_.size(); i-- > 0;) {
     RequestImpl& request = *active_[i];
     if (request.waits_for_host() || !request.has_chosen()) continue;
+    any = true;
     if (const auto reason = request.publish_chosen(time))
       retire(request, *reason, {}, time, released);
   }
-}
-
-// Of requests with a common prefix the first computes it, and the others find it done.
-bool EngineImpl::is_awaited_prefix(const RequestImpl& request) const {
-  return std::any_of(
-      candidate_requests_.begin(), candidate_requests_.end(), [&](const RequestImpl* earlier) {
-        return earlier->pending_tokens() > 1 && request.waits_for_prefix_of(*earlier);
-      });
+  return any;
 }
 
 bool EngineImpl::interrupted_in_batch() const {

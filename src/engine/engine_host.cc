@@ -127,7 +127,10 @@ Result<std::shared_ptr<Session>> EngineImpl::create_session(const std::shared_pt
                   text("context of ", options.context_tokens, " tokens, the model was trained for ",
                        impl->config()->context_length),
                   {options.context_tokens, -1, impl->config()->context_length});
-  return std::shared_ptr<Session>(std::make_shared<SessionImpl>(hub_, impl, runner, options));
+  auto session = std::make_shared<SessionImpl>(hub_, impl, runner, options);
+  const std::lock_guard lock(hub_->mutex);
+  session->enlist();
+  return std::shared_ptr<Session>(std::move(session));
 }
 
 Result<std::shared_ptr<Session>> EngineImpl::restore(const std::shared_ptr<Model>& model,
@@ -167,6 +170,7 @@ Status EngineImpl::enqueue(std::span<const std::shared_ptr<RequestImpl>> request
     request->set_sink(&queue_);
     active_.push_back(request);
   }
+  stalled_ = false;
   hub_->work.notify_all();
   return {};
 }
@@ -220,11 +224,14 @@ Result<std::shared_ptr<Request>> EngineImpl::run_blocking(
         continue;
       }
       lock.unlock();
+      bool ran = false;
       if (turn_mutex_.try_lock()) {
-        turn_for_host();
+        ran = turn_for_host();
         turn_mutex_.unlock();
-      } else {
+      }
+      if (!ran) {
         lock.lock();
+        if (request->finished() || !request->own_events().empty()) continue;
         hub_->events.wait_for(lock, std::chrono::milliseconds(1));
       }
       continue;
@@ -237,6 +244,7 @@ Result<std::shared_ptr<Request>> EngineImpl::run_blocking(
     lock.lock();
     std::erase(in_callback_, std::this_thread::get_id());
     request->answer(verdict);
+    stalled_ = false;
     hub_->work.notify_all();
   }
   return std::shared_ptr<Request>(request);
@@ -333,6 +341,12 @@ bool EngineImpl::has_work() const {
 // Sleeps until there is something to compute, at most until the next deadline.
 void EngineImpl::wait_for_work() {
   std::unique_lock lock(hub_->mutex);
+  // What is held by nobody in here (a session that is being saved) comes back without a word.
+  constexpr auto kMemoryPoll = std::chrono::milliseconds(10);
+  if (stalled_) {
+    hub_->work.wait_for(lock, kMemoryPoll, [this] { return token_->stop.load() || !stalled_; });
+    return;
+  }
   std::optional<TimePoint> wake;
   for (const auto& request : active_)
     if (const auto deadline = request->deadline(); deadline && (!wake || *deadline < *wake))
@@ -377,7 +391,7 @@ void EngineImpl::close() {
 
 int64_t EngineImpl::waiting() const {
   return std::count_if(active_.begin(), active_.end(),
-                       [](const auto& request) { return !request->started(); });
+                       [](const auto& request) { return !request->running(); });
 }
 
 Metrics EngineImpl::metrics() const {

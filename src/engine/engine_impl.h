@@ -13,6 +13,7 @@
 #include "engine/engine.h"
 #include "engine/hub.h"
 #include "engine/request_impl.h"
+#include "scheduler/memory.h"
 #include "scheduler/queue.h"
 
 namespace optima::engine {
@@ -55,7 +56,7 @@ class EngineImpl final : public Engine, public std::enable_shared_from_this<Engi
                                                     RequestSpec spec, Delivery delivery);
   // All of them, or none: busy when the queue has no room for them.
   Status enqueue(std::span<const std::shared_ptr<RequestImpl>> requests);
-  int64_t waiting() const;  // requests that have not begun
+  int64_t waiting() const;  // requests that have not begun or were preempted
   Status start_driver();
   static void drive(EngineImpl* engine, std::shared_ptr<DriverToken> token);
   void wait_for_work();
@@ -64,7 +65,7 @@ class EngineImpl final : public Engine, public std::enable_shared_from_this<Engi
   // ---- one turn; exclusive ----
   bool turn(Sessions& released);
   bool turn_for_host();  // turn() on a host thread; false = nothing to do
-  ModelRunner* retire_and_choose(TimePoint now, Sessions& released);
+  ModelRunner* choose_batch(TimePoint now, Sessions& released);
   void schedule(ModelRunner* runner, TimePoint now, Sessions& released);
   int64_t collect(ModelRunner* runner);
   void fill_batch(TimePoint time, Sessions& released);
@@ -74,9 +75,17 @@ class EngineImpl final : public Engine, public std::enable_shared_from_this<Engi
   void retire(RequestImpl& request, FinishReason reason, Status status, TimePoint now,
               Sessions& released);
   bool interrupted_in_batch() const;
-  static Status reserve(RequestImpl& request, int64_t tokens);
-  void publish_ready(TimePoint time, Sessions& released);
-  bool is_awaited_prefix(const RequestImpl& request) const;
+  bool publish_ready(TimePoint time, Sessions& released);
+
+  // ---- memory, part of the turn: admission.cc ----
+  void admit(TimePoint time, Sessions& released);
+  scheduler::Memory memory_left() const;
+  bool awaits_prefix(const RequestImpl& request) const;
+  bool others_hold_pages(const RequestImpl& request) const;
+  bool make_room(const RequestImpl& request);
+  void preempt(RequestImpl& request);
+  Status reserve(RequestImpl& request, int64_t tokens);
+  void yield(RequestImpl& request, Status status, TimePoint time, Sessions& released);
 
   // ---- generate() ----
   Result<std::shared_ptr<Request>> run_blocking(
@@ -102,13 +111,14 @@ class EngineImpl final : public Engine, public std::enable_shared_from_this<Engi
   std::vector<std::thread::id> in_callback_;
   std::vector<std::weak_ptr<ModelImpl>> models_;
   bool closed_ = false;
+  bool stalled_ = false;  // the last turn found requests, but no memory for them
 
   // Of the turn.
   PackedBatch batch_;
   std::vector<scheduler::Candidate> candidates_;
-  std::vector<RequestImpl*> order_;               // who could run, first ones first
-  std::vector<RequestImpl*> candidate_requests_;  // those of them that do not wait for a prefix
-  std::vector<scheduler::Slot> slots_;
+  std::vector<RequestImpl*> order_;  // who could run, first ones first
+  std::vector<scheduler::Slot> slots_, by_rank_;
+  std::vector<scheduler::Holder> holders_;
   std::vector<ModelRunner*> runners_;
   size_t next_runner_ = 0;
   uint64_t batch_number_ = 0;

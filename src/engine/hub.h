@@ -4,19 +4,24 @@
 
 #include <condition_variable>
 #include <mutex>
+#include <vector>
 
 #include "engine/metrics.h"
 #include "scheduler/order.h"
 
 namespace optima::engine {
 
+class SessionImpl;
+
 struct Hub {
-  std::mutex mutex;                // guards requests, sessions and event queues of the engine
-  std::condition_variable work;    // the driving thread waits: submitted, acknowledged, closed
-  std::condition_variable events;  // hosts wait: an event, the end of a request or of a turn
-  scheduler::FairShare share;      // under the mutex, as all below
-  uint64_t arrivals = 0;           // requests so far
-  Metrics metrics;                 // the gauges are filled in when asked for
+  std::mutex mutex;                    // guards requests, sessions and event queues of the engine
+  std::condition_variable work;        // the driving thread waits: submitted, acknowledged, closed
+  std::condition_variable events;      // hosts wait: an event, the end of a request or of a turn
+  scheduler::FairShare share;          // under the mutex, as all below
+  uint64_t arrivals = 0;               // requests so far
+  uint64_t uses = 0;                   // of sessions so far
+  std::vector<SessionImpl*> sessions;  // all there are
+  Metrics metrics;                     // the gauges are filled in when asked for
 };
 
 }  // namespace optima::engine

@@ -149,6 +149,11 @@ void write_counters(Writer& out, const Metrics& m) {
            "Guesses that were right."},
           m.draft_tokens_accepted);
   counter({"optima_batches_total", nullptr, "Forward passes."}, m.batches);
+  counter({"optima_preemptions_total", "vllm:num_preemptions_total",
+           "Requests that gave up their KV, to go on later."},
+          m.preemptions);
+  counter({"optima_sessions_dropped_total", nullptr, "Idle sessions whose KV was taken."},
+          m.sessions_dropped);
   out.by_reason(
       {"optima_requests_total", "vllm:request_success_total", "Requests that ended, by reason."},
       m.finished);

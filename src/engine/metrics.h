@@ -48,6 +48,8 @@ struct Metrics {
   uint64_t draft_tokens = 0;           // guesses that passes checked
   uint64_t draft_tokens_accepted = 0;  // of them, right ones
   uint64_t batches = 0;
+  uint64_t preemptions = 0;       // requests that gave up their pages, to go on later
+  uint64_t sessions_dropped = 0;  // idle ones whose KV was taken
   std::array<uint64_t, kFinishReasons> finished{};
   Histogram<16> first_token_s{kFirstTokenBounds};
   Histogram<16> inter_token_s{kInterTokenBounds};

@@ -152,7 +152,7 @@ Status RequestImpl::check_claim() const {
   if (s.busy_with_ != nullptr) return Status(Code::busy, "the session already runs a request");
   const int64_t total = tokens_wanted();
   if (total == 0) return Status(Code::invalid_argument, "the prompt has no tokens");
-  if (total <= s.prompt_tokens_max()) return {};
+  if (total <= s.prompt_tokens_max()) return check_memory();
   return Status(Code::context_full,
                 text("the prompt has ", total, " tokens, ",
                      s.prompt_tokens_max() < s.context_tokens() ? "in one piece can be computed "
@@ -177,6 +177,7 @@ void RequestImpl::claim(TimePoint now) {
   reuse = s.table_.reusable(std::min(reuse, reuse_limit(total)));
   s.table_.truncate(reuse);
   s.busy_with_ = this;
+  computed_ = reuse;
   prompt_tokens_ = total;
   max_tokens_ = spec_.max_tokens > 0 ? spec_.max_tokens : std::numeric_limits<int64_t>::max();
   result_.prompt_ids = s.tokens_;
@@ -195,17 +196,24 @@ void RequestImpl::claim(TimePoint now) {
                ++hub_->arrivals};
 }
 
+// As reuse_limit(); what was scored before it was preempted need not be computed here again.
+int64_t RequestImpl::adopt_limit() const {
+  const auto total = static_cast<int64_t>(session_->tokens_.size());
+  return std::min(spec_.prompt_only ? total : total - 1,
+                  std::max(reuse_limit(prompt_tokens_), std::min(computed_, total - 1)));
+}
+
 void RequestImpl::adopt_prefix() {
-  if (started() || session_->encodes()) return;
-  const int64_t length = session_->table_.adopt(session_->tokens_, reuse_limit(prompt_tokens_));
-  result_.counters.cached_tokens = length;
+  if (running_ || session_->encodes()) return;
+  const int64_t length = session_->table_.adopt(session_->tokens_, adopt_limit());
+  if (!started()) result_.counters.cached_tokens = length;
 }
 
 bool RequestImpl::waits_for_prefix_of(const RequestImpl& other) const {
-  if (started() || session_->encodes()) return false;
+  if (running_ || session_->encodes()) return false;
   if (other.session_->table_.root() != session_->table_.root()) return false;
-  const int64_t common = std::min(common_prefix(session_->tokens_, other.session_->tokens_),
-                                  reuse_limit(prompt_tokens_));
+  const int64_t common =
+      std::min(common_prefix(session_->tokens_, other.session_->tokens_), adopt_limit());
   return common / kv::kPageTokens * kv::kPageTokens > session_->table_.length();
 }
 
@@ -261,8 +269,9 @@ void RequestImpl::collect_scored_rows(int32_t row_begin, int64_t tokens,
   const auto& positions = spec_.logits_positions;
   for (int64_t position = first; position < first + tokens; ++position) {
     const bool sample = generates && position >= total - 1;
-    const bool scored = position >= scored_from && position + 1 < prompt_tokens_;
-    const bool copied = std::binary_search(positions.begin(), positions.end(), position);
+    const bool is_new = position >= computed_;
+    const bool scored = is_new && position >= scored_from && position + 1 < prompt_tokens_;
+    const bool copied = is_new && std::binary_search(positions.begin(), positions.end(), position);
     if (sample || scored || copied)
       out.push_back({row_begin + static_cast<int32_t>(position - first), position, sample});
   }
@@ -271,14 +280,14 @@ void RequestImpl::collect_scored_rows(int32_t row_begin, int64_t tokens,
 void RequestImpl::collect_pooled_rows(int32_t row_begin, int64_t tokens,
                                       std::vector<ScoredRow>& out) const {
   const int64_t begin = session_->table_.length();
-  const int64_t first = std::max(begin, pooler_->first_row(prompt_tokens_));
+  const int64_t first = std::max({begin, computed_, pooler_->first_row(prompt_tokens_)});
   const int64_t end = std::min(begin + tokens, pooler_->last_row(prompt_tokens_) + 1);
   for (int64_t position = first; position < end; ++position)
     out.push_back({row_begin + static_cast<int32_t>(position - begin), position, false});
 }
 
 void RequestImpl::advance(int64_t tokens, TimePoint now) {
-  const bool prefilling = session_->table_.length() < prompt_tokens_;
+  const bool prefilling = computed_ < prompt_tokens_;
   session_->served_ += tokens;
   hub_->share.serve(standing_.tag);
   if (session_->encodes()) {
@@ -286,11 +295,12 @@ void RequestImpl::advance(int64_t tokens, TimePoint now) {
   } else {
     session_->table_.commit(tokens, session_->tokens_);
   }
+  computed_ = std::max(computed_, session_->table_.length());
   if (!prefilling) return;
   prompt_done_ = now;
   result_.counters.prefill_ns = ns_between(started_, now);
   Event event = make_event(EventType::prefill);
-  event.tokens_done = std::min(session_->table_.length(), prompt_tokens_);
+  event.tokens_done = std::min(computed_, prompt_tokens_);
   event.tokens_total = prompt_tokens_;
   publish(std::move(event));
 }
@@ -327,6 +337,7 @@ std::shared_ptr<SessionImpl> RequestImpl::finish(FinishReason reason, Status sta
     s.tokens_ = std::move(tokens_before_);
   }
   s.busy_with_ = nullptr;
+  s.used_last_ = ++hub_->uses;
   if (started_ == TimePoint{}) started_ = now;
   result_.counters.queue_ns = ns_between(submitted_, started_);
   if (prompt_done_ != TimePoint{}) result_.counters.decode_ns = ns_between(prompt_done_, now);

@@ -66,6 +66,14 @@ class RequestImpl final : public Request, public std::enable_shared_from_this<Re
   Delivery delivery() const { return delivery_; }
   bool waits_for_host() const { return waits_for_host_; }
   bool started() const { return started_ != TimePoint{}; }
+  // Whether it may hold pages: it has begun and is not preempted.
+  bool running() const { return running_; }
+  void run() { running_ = true; }
+  // Gives back its pages, to be computed again when it next runs.
+  void preempt();
+  // Bytes of KV that it needs beyond those it holds: of its tokens and of a page of what follows.
+  int64_t bytes_missing() const;
+  Status memory_error() const;             // that they cannot be had
   bool finished() const { return done_; }  // done() for those who hold the lock
   int64_t pending_tokens() const;
   // The reason to end it before any more work, if there is one.
@@ -101,7 +109,7 @@ class RequestImpl final : public Request, public std::enable_shared_from_this<Re
   std::deque<Event>& own_events() { return events_; }
   void set_sink(std::deque<Event>* sink) { sink_ = sink; }
 
-  // Before it begins: takes over what other sessions have computed of its prompt.
+  // Before it runs: takes over what other sessions have computed of its tokens.
   void adopt_prefix();
   // Whether `other`, which computes its prompt now, will have computed more of this one's, too.
   bool waits_for_prefix_of(const RequestImpl& other) const;
@@ -119,6 +127,11 @@ class RequestImpl final : public Request, public std::enable_shared_from_this<Re
   Status check_spec() const;
   Status check_output() const;
   int64_t tokens_wanted() const;
+  int64_t tokens_to_begin(int64_t tokens) const;
+  int64_t chunk_for(int64_t tokens) const;
+  Status check_memory() const;
+  Status memory_error_of(int64_t tokens) const;
+  int64_t adopt_limit() const;
   int64_t reuse_limit(int64_t prompt_tokens) const;
   void collect_pooled_rows(int32_t row_begin, int64_t tokens, std::vector<ScoredRow>& out) const;
   Status take_logits(const ScoredRow& row, std::span<float> logits);
@@ -152,12 +165,15 @@ class RequestImpl final : public Request, public std::enable_shared_from_this<Re
   std::optional<TimePoint> deadline_;
   scheduler::Standing standing_;
   uint64_t ran_last_ = 0;
+  bool running_ = false;
+  int64_t computed_ = 0;  // tokens whose KV was there once; what they were scored for is done
   std::optional<sampling::Sampler> sampler_;
   std::optional<sampling::GrammarState> grammar_;
   std::optional<tokenizer::Detokenizer> detokenizer_;
   std::optional<sampling::StopStrings> stops_;
   std::vector<int32_t> drafts_;
   std::deque<Chosen> chosen_;     // not yet published
+  bool chosen_has_kv_ = false;    // of the drafts among them, until it is preempted
   std::vector<int32_t> history_;  // the session's tokens and the chosen ones
   std::optional<Pooler> pooler_;  // of a request for an embedding
   size_t next_logits_ = 0;        // into spec_.logits_positions

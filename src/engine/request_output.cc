@@ -88,6 +88,7 @@ Result<RequestImpl::Chosen> RequestImpl::choose(std::span<float> logits) {
 int64_t RequestImpl::make_drafts(int64_t room) {
   drafts_.clear();
   chosen_.clear();
+  chosen_has_kv_ = true;
   if (spec_.drafts_max == 0 || spec_.prompt_only || !spec_.logits_positions.empty()) return 0;
   if (pending_tokens() != 1) return 0;
   const auto total = static_cast<int64_t>(session_->tokens_.size());
@@ -144,7 +145,10 @@ std::optional<FinishReason> RequestImpl::publish_tokens(TimePoint now) {
 // The KV of a draft that was right is there: it counts when the token after it is published.
 std::optional<FinishReason> RequestImpl::publish_chosen(TimePoint now) {
   while (!chosen_.empty() && !waits_for_host_) {
-    session_->table_.commit(1, session_->tokens_);
+    if (chosen_has_kv_) {
+      session_->table_.commit(1, session_->tokens_);
+      computed_ = std::max(computed_, session_->table_.length());
+    }
     Chosen next = std::move(chosen_.front());
     chosen_.pop_front();
     if (const auto reason = publish_token(std::move(next), now)) return reason;

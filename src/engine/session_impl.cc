@@ -37,6 +37,21 @@ SessionImpl::SessionImpl(std::shared_ptr<Hub> hub, std::shared_ptr<ModelImpl> mo
       rotation_(rotation_of(*model_->config(), context_tokens_)),
       table_(*runner->pages, runner->layout.groups, runner->root ^ rotation_) {}
 
+SessionImpl::~SessionImpl() {
+  const std::lock_guard lock(hub_->mutex);
+  std::erase(hub_->sessions, this);
+}
+
+void SessionImpl::enlist() {
+  hub_->sessions.push_back(this);
+  used_last_ = ++hub_->uses;
+}
+
+void SessionImpl::drop_kv() {
+  table_.abort();
+  table_.truncate(0);
+}
+
 std::vector<int32_t> SessionImpl::tokens() const {
   const std::lock_guard lock(hub_->mutex);
   return tokens_;
@@ -53,11 +68,13 @@ Status SessionImpl::truncate(int64_t tokens) {
 }
 
 Result<std::shared_ptr<Session>> SessionImpl::fork() const {
+  // Before the lock, which its end would take.
+  auto out = std::make_shared<SessionImpl>(hub_, model_, runner_, options_);
   const std::lock_guard lock(hub_->mutex);
   if (closed_ || model_->closed())
     return Status(Code::invalid_state, "the session or its model was destroyed");
   if (busy_with_ != nullptr) return Status(Code::busy, "the session runs a request");
-  auto out = std::make_shared<SessionImpl>(hub_, model_, runner_, options_);
+  out->enlist();
   out->tokens_ = tokens_;
   out->table_ = table_.fork();
   out->served_ = served_;  // or a fork would be a way to the front
@@ -93,6 +110,7 @@ Status SessionImpl::restore(const kv::SnapshotRead& read) {
       std::vector<int32_t> tokens,
       kv::read_snapshot(identity(), {context_tokens_, static_cast<int32_t>(runner_->vocabulary)},
                         table, read));
+  const std::lock_guard lock(hub_->mutex);
   tokens_ = std::move(tokens);
   table_ = std::move(table);
   return {};

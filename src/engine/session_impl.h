@@ -32,6 +32,9 @@ class SessionImpl final : public Session {
  public:
   SessionImpl(std::shared_ptr<Hub> hub, std::shared_ptr<ModelImpl> model, ModelRunner* runner,
               const SessionOptions& options);
+  ~SessionImpl() override;
+  // From now on the engine may take its KV while it is idle. Under the hub's lock.
+  void enlist();
 
   const std::shared_ptr<Model>& model() const override { return model_base_; }
   int64_t context_tokens() const override { return context_tokens_; }
@@ -56,11 +59,15 @@ class SessionImpl final : public Session {
     return encodes() ? std::min(context_tokens_, chunk_tokens_) : context_tokens_;
   }
 
+  // Gives back all pages: the tokens stay, and the next request computes their KV.
+  void drop_kv();
+
   // Under the hub's lock; the request in `busy_with` alone changes tokens and table.
   std::vector<int32_t> tokens_;
   kv::PageTable table_;
   RequestImpl* busy_with_ = nullptr;
-  int64_t served_ = 0;  // where it stands in the engine's fair share
+  int64_t served_ = 0;      // where it stands in the engine's fair share
+  uint64_t used_last_ = 0;  // ascending with time, over all sessions of the engine
   bool closed_ = false;
 };
 

@@ -21,6 +21,11 @@ int64_t pages_for(int64_t tokens) {
   return (tokens + kPageTokens - 1) / kPageTokens;
 }
 
+int64_t most_pages(const KvGroup& group, int64_t tokens, int64_t chunk) {
+  const int64_t all = pages_for(tokens);
+  return group.window == 0 ? all : std::min(all, pages_for(group.window) + pages_for(chunk) + 1);
+}
+
 }  // namespace
 
 PageTable::PageTable(PagePool& pool, const std::vector<KvGroup>& groups, BlockHash root)
@@ -233,6 +238,19 @@ int64_t PageTable::bytes_held() const {
     const int64_t pages = static_cast<int64_t>(group.refs.size()) - group.first_kept;
     bytes += pages * (*groups_)[i].page_bytes();
   }
+  return bytes;
+}
+
+int64_t PageTable::pages_needed(int64_t tokens, int64_t chunk) const {
+  int64_t pages = 0;
+  for (const KvGroup& group : *groups_) pages += most_pages(group, tokens, chunk);
+  return pages;
+}
+
+int64_t PageTable::bytes_needed(int64_t tokens, int64_t chunk) const {
+  int64_t bytes = 0;
+  for (const KvGroup& group : *groups_)
+    bytes += most_pages(group, tokens, chunk) * group.page_bytes();
   return bytes;
 }
 

@@ -52,6 +52,10 @@ class PageTable {
   // Those of a group's pages that a query at length() can see.
   std::span<unsigned char* const> pages_seen(size_t group) const;
   int64_t bytes_held() const;  // of shared pages too
+  // Most pages, and their bytes, that `tokens` tokens need at a time when at most `chunk` of them
+  // are computed at once: of windowed groups those that a query can see.
+  int64_t pages_needed(int64_t tokens, int64_t chunk) const;
+  int64_t bytes_needed(int64_t tokens, int64_t chunk) const;
   // Page pointers of a group, from page 0; null where freed. Valid until the next change.
   std::span<unsigned char* const> pages(size_t group) const;
 

@@ -163,10 +163,12 @@ TEST_F(HostDriven, ABudgetIsKeptAndNamed) {
     EXPECT_LE(engine->memory().kv_cached_bytes, one_prompt);
   }
   const auto own = must(engine->create_session(model, reference()));
-  const auto request = must(engine->generate(own, ids_request(prompt_of(150, 20), 6), nullptr));
-  EXPECT_EQ(request->result().status.code(), Code::oom_host);
-  EXPECT_GT(request->result().status.numbers().wanted, 0);
-  EXPECT_GE(request->result().status.numbers().available, 0);
+  const Status refused =
+      engine->generate(own, ids_request(prompt_of(150, 20), 6), nullptr).status();
+  EXPECT_EQ(refused.code(), Code::oom_host);
+  EXPECT_EQ(refused.numbers().wanted, 11);
+  EXPECT_EQ(refused.numbers().available, 6);
+  EXPECT_EQ(refused.numbers().limit, 6);
 }
 
 // ---- save and restore ----

@@ -14,6 +14,7 @@ const TinyModel& tiny() {
 
 EngineOptions host_driven() {
   EngineOptions options;
+  options.threads = 1;
   options.drive = Drive::host;
   return options;
 }
