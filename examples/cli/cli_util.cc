@@ -139,12 +139,26 @@ void add_context_option(Command& command, SessionArgs& args) {
 
 void add_reference_option(Command& command, SessionArgs& args) {
   command.flag("--reference", args.reference, "plain fp32 arithmetic (slow)");
+  command.flag("--deterministic", args.deterministic,
+               "the same bits whatever is computed beside (not with --reference)");
+}
+
+optima_path path_of(const SessionArgs& args) {
+  if (args.reference && args.deterministic)
+    throw Failure("--reference and --deterministic exclude each other", kExitUsage);
+  if (args.reference) return OPTIMA_PATH_REFERENCE;
+  return args.deterministic ? OPTIMA_PATH_DETERMINISTIC : OPTIMA_PATH_FAST;
+}
+
+const char* path_name(const SessionArgs& args) {
+  if (args.reference) return "reference";
+  return args.deterministic ? "deterministic" : "fast";
 }
 
 Session make_session(const LoadedModel& loaded, const SessionArgs& args) {
   auto options = sized<optima_session_options>();
   options.context_tokens = args.context_tokens;
-  options.path = args.reference ? OPTIMA_PATH_REFERENCE : OPTIMA_PATH_FAST;
+  options.path = path_of(args);
   return make<Session>(optima_session_create, loaded.model.get(), &options);
 }
 

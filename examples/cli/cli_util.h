@@ -126,8 +126,12 @@ Engine make_engine(int threads);
 struct SessionArgs {
   int64_t context_tokens = 0;
   bool reference = false;
+  bool deterministic = false;
 };
 void add_context_option(Command& command, SessionArgs& args);
+// Throws where options exclude each other.
+optima_path path_of(const SessionArgs& args);
+const char* path_name(const SessionArgs& args);
 void add_reference_option(Command& command, SessionArgs& args);
 Session make_session(const LoadedModel& loaded, const SessionArgs& args);
 

@@ -136,7 +136,7 @@ Json report_json(const Args& args, const LoadedModel& loaded, const Measured& me
           {"architecture", optima_model_architecture(loaded.model.get())},
           {"version", optima_version()},
           {"threads", optima_engine_threads(loaded.engine.get())},
-          {"path", args.session.reference ? "reference" : "fast"},
+          {"path", path_name(args.session)},
           {"prompt", args.prompt},
           {"tokens", args.tokens},
           {"depth", args.depth},

@@ -44,7 +44,7 @@ struct Vectors {
 Vectors embed(const LoadedModel& loaded, const Args& args) {
   auto options = sized<optima_session_options>();
   options.context_tokens = args.session.context_tokens;
-  options.path = args.session.reference ? OPTIMA_PATH_REFERENCE : OPTIMA_PATH_FAST;
+  options.path = path_of(args.session);
   options.output = OPTIMA_OUTPUT_EMBEDDING;
   const auto session = make<Session>(optima_session_create, loaded.model.get(), &options);
   auto desc = sized<optima_request_desc>();

@@ -88,7 +88,7 @@ void perplexity(const Args& args) {
                 {"window", args.window},
                 {"windows", measured.per_window.size()},
                 {"scored", measured.scored},
-                {"path", args.session.reference ? "reference" : "fast"},
+                {"path", path_name(args.session)},
                 {"seconds", seconds},
                 {"per_window", measured.per_window}});
     return;

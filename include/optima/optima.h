@@ -130,6 +130,10 @@ typedef int32_t optima_content;
 typedef int32_t optima_path;
 #define OPTIMA_PATH_FAST 0 /* The fastest kernels that the CPU has. */
 #define OPTIMA_PATH_REFERENCE 1 /* Plain fp32: slow, for comparison. */
+/* Fast kernels in a fixed order: a token's logits are the same bits alone, in a batch, with a
+ * prefix from the cache and after a restore, on the same CPU and with the same number of threads
+ * or another. The first pass waits for the second form of the weights (see optima_repack). */
+#define OPTIMA_PATH_DETERMINISTIC 2
 
 /* What the requests of a session are for. */
 typedef int32_t optima_output;

@@ -70,11 +70,25 @@ inline int64_t attention_items(const AttentionArgs& args) {
 Variants<AttentionKernel> attention_variants();
 extern const AttentionKernel kAttentionReference;  // double accumulation, plain softmax
 
-// Decode at depth: one token's kv range split over threads, then merged by log-sum-exp.
+// The sum over what a query sees is made in pieces with fixed borders, merged in order by
+// log-sum-exp. So it is the same, bit for bit, whatever is computed beside the query, and however
+// many threads share the pieces: 256 tokens each for the first 4,096, then 4,096 each; the last
+// piece has no end.
+inline constexpr int64_t kAttentionPiecesMax = 32;
+inline int64_t attention_piece(int64_t page) {
+  const int64_t piece = page < 256 ? page / 16 : 15 + page / 256;
+  return piece < kAttentionPiecesMax ? piece : kAttentionPiecesMax - 1;
+}
+inline int64_t attention_piece_begin(int64_t piece) {
+  return piece <= 16 ? piece * 16 : (piece - 15) * 256;
+}
+
+// Decode at depth: one token's pieces shared by threads.
 // partial: [heads][splits][head_dim + 2] floats = unnormalised sum, max, sum of exponentials. The
 // sinks are no part of a partial: merge adds them once.
 struct AttentionSplitKernel {
-  // kv head `kv_head`, pages [page_begin, page_end) of a 1-token query -> partial of split `split`.
+  // kv head `kv_head`, pages [page_begin, page_end), which are of one piece, of a 1-token query ->
+  // partial of split `split`. Splits are the pieces in order.
   void (*run)(const AttentionArgs& args, int64_t kv_head, int64_t page_begin, int64_t page_end,
               int64_t split, int64_t splits, float* partial, void* scratch);
   void (*merge)(const AttentionArgs& args, int64_t head_begin, int64_t head_end, int64_t splits,

@@ -57,6 +57,21 @@ struct Block {
   }
 };
 
+// Sums of some positions for each row of a block: weighted values, largest logit, sum of weights.
+struct Sums {
+  float* values;  // [rows][stride]
+  float* max;
+  float* total;
+};
+
+void clear_sums(const Sums& sums, int64_t stride, int64_t rows) {
+  for (int64_t i = 0; i < rows * stride; ++i) sums.values[i] = 0;
+  for (int64_t row = 0; row < round_up_16(rows); ++row) {
+    sums.max[row] = kMinusInfinity;
+    sums.total[row] = 0;
+  }
+}
+
 template <typename V>
 void start_rows(const Block& block, const Work& work) {
   const int64_t head_dim = block.args.head_dim;
@@ -68,20 +83,19 @@ void start_rows(const Block& block, const Work& work) {
       for (int64_t d = 0; d < head_dim; ++d) q[d * count.value + r] = query[d] * block.args.scale;
     }
   });
-  for (int64_t i = 0; i < rows * work.sums_stride; ++i) work.sums[i] = 0;
   for (int64_t row = 0; row < round_up_16(rows); ++row) {
-    work.max[row] = kMinusInfinity;
-    work.total[row] = 0;
     work.correction[row] = 0;
     work.tile_total[row] = 0;
     work.ones[row] = 1;
   }
+  clear_sums({work.merged_sums, work.merged_max, work.merged_total}, work.sums_stride, rows);
 }
 
+// Pages [first, pages.end) of the tile that begins with pages.begin.
 template <typename V, typename Element>
-void widen_pages(const Block& block, Range pages, const Work& work) {
+void widen_pages(const Block& block, Range pages, int64_t first, const Work& work) {
   const int64_t half = block.args.head_dim * kPageTokens;
-  for (int64_t page = pages.begin; page < pages.end; ++page) {
+  for (int64_t page = first; page < pages.end; ++page) {
     const Element* source = block.keys<Element>(page);
     float* k = work.k + (page - pages.begin) * half;
     float* v = work.v + (page - pages.begin) * half;
@@ -106,13 +120,14 @@ Range clip(Range range, int64_t base, int64_t width) {
   return {larger(range.begin - base, 0), smaller(range.end - base, width)};
 }
 
+// The tile of pages [pages.begin, pages.end); those before `first` are seen by nobody.
 template <typename V>
-void attend_tile(const Block& block, Range pages, const Work& work) {
+void attend_tile(const Block& block, Range pages, int64_t first, const Work& work) {
   const int64_t head_dim = block.args.head_dim;
   const int64_t base = pages.begin * kPageTokens;
   const int64_t width = (pages.end - pages.begin) * kPageTokens;
   each_row_tile<V>(0, block.rows(), [&](int64_t row, auto count) {
-    for (int64_t page = 0; page < pages.end - pages.begin; ++page) {
+    for (int64_t page = first - pages.begin; page < pages.end - pages.begin; ++page) {
       score_page<V, count.value, /*Lines=*/0>(
           work.k + page * head_dim * kPageTokens, work.q + row * head_dim, head_dim,
           work.weights + row * kTileTokens + page * kPageTokens, nullptr);
@@ -138,15 +153,21 @@ void attend_tile(const Block& block, Range pages, const Work& work) {
   }
 }
 
+// Tiles begin at multiples of kTilePages, so that a query's sums do not depend on where its block
+// begins to see.
+int64_t tile_begin(int64_t page) {
+  return page / kTilePages * kTilePages;
+}
+
 // All pages that the block's tokens see, by widened tiles.
 template <typename V, typename Element>
 void attend_tiles(const Block& block, const Work& work) {
   const int64_t first = block.visible(0).begin / kPageTokens;
   const int64_t last = (block.visible(block.tokens - 1).end - 1) / kPageTokens;
-  for (int64_t page = first; page <= last; page += kTilePages) {
+  for (int64_t page = tile_begin(first); page <= last; page += kTilePages) {
     const Range pages = {page, smaller(page + kTilePages, last + 1)};
-    widen_pages<V, Element>(block, pages, work);
-    attend_tile<V>(block, pages, work);
+    widen_pages<V, Element>(block, pages, larger(first, page), work);
+    attend_tile<V>(block, pages, larger(first, page), work);
   }
 }
 
@@ -159,20 +180,22 @@ void attend_token(const Block& block, const Work& work) {
   const int64_t last_page = (seen.end - 1) / kPageTokens;
   const int64_t slot_bytes = 2 * head_dim * kPageTokens * static_cast<int64_t>(sizeof(Element));
   const int64_t pages_ahead = (kBytesAhead + slot_bytes - 1) / slot_bytes;
-  for (int64_t first = seen.begin / kPageTokens; first <= last_page; first += kTilePages) {
-    const int64_t end = smaller(first + kTilePages, last_page + 1);
+  const int64_t first_page = seen.begin / kPageTokens;
+  for (int64_t tile = tile_begin(first_page); tile <= last_page; tile += kTilePages) {
+    const int64_t first = larger(tile, first_page);
+    const int64_t end = smaller(tile + kTilePages, last_page + 1);
     for (int64_t page = first; page < end; ++page) {
       // An f16 slot has as many lines as there are steps in d.
       const char* ahead = reinterpret_cast<const char*>(
           block.keys<Element>(smaller(page + pages_ahead, last_page)));
       each_row_tile<V>(0, block.rows(), [&](int64_t row, auto count) {
-        float* logits = work.weights + row * kTileTokens + (page - first) * kPageTokens;
+        float* logits = work.weights + row * kTileTokens + (page - tile) * kPageTokens;
         score_page<V, count.value, /*Lines=*/1>(block.keys<Element>(page), work.q + row * head_dim,
                                                 head_dim, logits, ahead);
       });
     }
-    const int64_t width = (end - first) * kPageTokens;
-    const Range in_tile = clip(seen, first * kPageTokens, width);
+    const int64_t width = (end - tile) * kPageTokens;
+    const Range in_tile = clip(seen, tile * kPageTokens, width);
     for (int64_t row = 0; row < block.rows(); ++row) {
       weigh_row<V>(work, row, width, in_tile, block.args.softcap);
     }
@@ -180,7 +203,7 @@ void attend_token(const Block& block, const Work& work) {
     for (int64_t page = first; page < end; ++page) {
       const Range in_page = clip(seen, page * kPageTokens, kPageTokens);
       const Element* v = block.keys<Element>(page) + (kPageTokens + in_page.begin) * head_dim;
-      const int64_t column = (page - first) * kPageTokens + in_page.begin;
+      const int64_t column = (page - tile) * kPageTokens + in_page.begin;
       each_row_tile<V>(0, block.rows(), [&](int64_t row, auto count) {
         add_values<V, count.value>(ValueTile<Element>{
             v, head_dim, work.weights + row * kTileTokens + column, in_page.end - in_page.begin,
@@ -207,20 +230,34 @@ float last_factor(const AttentionArgs& args, int64_t head, float max, float tota
 }
 
 template <typename V>
-void finish_rows(const Block& block, const Work& work) {
+void finish_rows(const Block& block, const Sums& sums, int64_t stride) {
   for (int64_t row = 0; row < block.rows(); ++row) {
     const float factor =
-        last_factor<V>(block.args, block.head(row), work.max[row], work.total[row]);
-    const float* sums = work.sums + row * work.sums_stride;
+        last_factor<V>(block.args, block.head(row), sums.max[row], sums.total[row]);
+    const float* values = sums.values + row * stride;
     float* out = block.out(row);
-    for (int64_t d = 0; d < block.args.head_dim; ++d) out[d] = sums[d] * factor;
+    for (int64_t d = 0; d < block.args.head_dim; ++d) out[d] = values[d] * factor;
   }
 }
 
-// The sums of one block; few rows and f16 go straight from the pages.
+// `share` of the part joins `kept` of what is merged; both are shares of the larger maximum. A part
+// that saw nothing has maximum -inf and so no share.
 template <typename V>
-void attend_block(const Block& block, const Work& work) {
-  start_rows<V>(block, work);
+void merge_row(const float* part, float part_max, float part_total, int64_t head_dim, float* values,
+               float& max, float& total) {
+  const float largest = part_max > max ? part_max : max;
+  const float offset = largest == kMinusInfinity ? 0.0f : largest;
+  const float kept = V::largest(vec_exp<V>(V::set1(max - offset)));
+  const float share = V::largest(vec_exp<V>(V::set1(part_max - offset)));
+  total = total * kept + part_total * share;
+  for (int64_t d = 0; d < head_dim; ++d) values[d] = values[d] * kept + part[d] * share;
+  max = largest;
+}
+
+// The sums of one piece; few rows and f16 go straight from the pages.
+template <typename V>
+void attend_piece(const Block& block, const Work& work) {
+  clear_sums({work.sums, work.max, work.total}, work.sums_stride, block.rows());
   const Range first = block.visible(0);
   if (block.tokens == 1 && first.begin >= first.end) return;
   if (block.args.kv_type == KvType::f32) {
@@ -232,6 +269,31 @@ void attend_block(const Block& block, const Work& work) {
   }
 }
 
+// The sums of all that the block sees, piece by piece; they are where it returns them.
+template <typename V>
+Sums attend_block(const Block& block, const Work& work) {
+  const Sums piece_sums = {work.sums, work.max, work.total};
+  const Sums merged = {work.merged_sums, work.merged_max, work.merged_total};
+  start_rows<V>(block, work);
+  const int64_t end = block.visible(block.tokens - 1).end;
+  const int64_t first = attention_piece(block.visible(0).begin / kPageTokens);
+  const int64_t last = end > 0 ? attention_piece((end - 1) / kPageTokens) : first;
+  for (int64_t piece = first; piece <= last; ++piece) {
+    Block part = block;
+    part.within.begin = larger(block.within.begin, attention_piece_begin(piece) * kPageTokens);
+    if (piece < last)
+      part.within.end = smaller(block.within.end, attention_piece_begin(piece + 1) * kPageTokens);
+    attend_piece<V>(part, work);
+    if (first == last) return piece_sums;
+    for (int64_t row = 0; row < block.rows(); ++row) {
+      merge_row<V>(work.sums + row * work.sums_stride, work.max[row], work.total[row],
+                   block.args.head_dim, merged.values + row * work.sums_stride, merged.max[row],
+                   merged.total[row]);
+    }
+  }
+  return merged;
+}
+
 template <typename V>
 void run_attention(const AttentionArgs& args, int64_t begin, int64_t end, void* scratch) {
   const int64_t group = args.heads / args.kv_heads;
@@ -241,8 +303,8 @@ void run_attention(const AttentionArgs& args, int64_t begin, int64_t end, void* 
     const Block block = {args,  item % args.kv_heads,
                          first, smaller(kQueryBlock, args.tokens - first),
                          group, {0, args.first_position + args.tokens}};
-    attend_block<V>(block, work);
-    finish_rows<V>(block, work);
+    const Sums sums = attend_block<V>(block, work);
+    finish_rows<V>(block, sums, work.sums_stride);
   }
 }
 
@@ -252,35 +314,27 @@ template <typename V>
 void run_split(const Block& block, void* scratch, float* part, int64_t part_stride) {
   const int64_t head_dim = block.args.head_dim;
   const Work work = cut_work(scratch, kQueryBlock * block.group, head_dim);
-  attend_block<V>(block, work);
+  const Sums sums = attend_block<V>(block, work);
   for (int64_t row = 0; row < block.group; ++row) {
-    const float* sums = work.sums + row * work.sums_stride;
-    for (int64_t d = 0; d < head_dim; ++d) part[row * part_stride + d] = sums[d];
-    part[row * part_stride + head_dim] = work.max[row];
-    part[row * part_stride + head_dim + 1] = work.total[row];
+    const float* values = sums.values + row * work.sums_stride;
+    for (int64_t d = 0; d < head_dim; ++d) part[row * part_stride + d] = values[d];
+    part[row * part_stride + head_dim] = sums.max[row];
+    part[row * part_stride + head_dim + 1] = sums.total[row];
   }
 }
 
-// Weighs each split by exp(its maximum - the largest). A split that saw nothing has maximum -inf
-// and so weight 0, unless all have: then the sum is 0 and so is the result.
+// One head of a token whose pieces were computed apart.
 template <typename V>
 void merge_splits(const AttentionArgs& args, int64_t head, int64_t splits, const float* parts) {
   const int64_t head_dim = args.head_dim;
   const int64_t stride = head_dim + 2;
-  float max = kMinusInfinity;
-  for (int64_t s = 0; s < splits; ++s) {
-    const float part_max = parts[s * stride + head_dim];
-    if (part_max > max) max = part_max;
-  }
-  const float offset = max == kMinusInfinity ? 0.0f : max;
   float* out = args.out + head * head_dim;
   for (int64_t d = 0; d < head_dim; ++d) out[d] = 0;
+  float max = kMinusInfinity;
   float total = 0;
   for (int64_t s = 0; s < splits; ++s) {
     const float* part = parts + s * stride;
-    const float weight = V::largest(vec_exp<V>(V::set1(part[head_dim] - offset)));
-    total += weight * part[head_dim + 1];
-    for (int64_t d = 0; d < head_dim; ++d) out[d] += weight * part[d];
+    merge_row<V>(part, part[head_dim], part[head_dim + 1], head_dim, out, max, total);
   }
   const float factor = last_factor<V>(args, head, max, total);
   for (int64_t d = 0; d < head_dim; ++d) out[d] *= factor;

@@ -45,14 +45,18 @@ struct Work {
   float* correction;  // [rows] what the new maximum makes of the old sums
   float* tile_total;  // [rows] sum of the weights of the tile at hand
   float* ones;        // [rows]
-  float* k;           // [kTilePages][head_dim][16]
-  float* v;           // [kTileTokens][head_dim]
+  // The pieces before the one at hand, merged (attention_piece()).
+  float* merged_sums;   // [rows][sums_stride]
+  float* merged_max;    // [rows]
+  float* merged_total;  // [rows]
+  float* k;             // [kTilePages][head_dim][16]
+  float* v;             // [kTileTokens][head_dim]
   int64_t sums_stride;
 };
 
 int64_t work_floats(int64_t rows, int64_t head_dim) {
-  return rows * head_dim + rows * round_up_16(head_dim) + rows * kTileTokens +
-         5 * round_up_16(rows) + 2 * kTileTokens * head_dim;
+  return rows * head_dim + 2 * rows * round_up_16(head_dim) + rows * kTileTokens +
+         7 * round_up_16(rows) + 2 * kTileTokens * head_dim;
 }
 
 size_t work_bytes(int64_t heads, int64_t kv_heads, int64_t head_dim) {
@@ -79,6 +83,9 @@ Work cut_work(void* scratch, int64_t rows, int64_t head_dim) {
   work.correction = take(round_up_16(rows));
   work.tile_total = take(round_up_16(rows));
   work.ones = take(round_up_16(rows));
+  work.merged_sums = take(rows * work.sums_stride);
+  work.merged_max = take(round_up_16(rows));
+  work.merged_total = take(round_up_16(rows));
   work.q = take(rows * head_dim);
   return work;
 }
@@ -108,11 +115,10 @@ inline void each_row_tile(int64_t begin, int64_t end, const Body& body) {
   one(RowCount<1>());
 }
 
-// The smallest power of two, at most 8, that makes `target` sums or more out of `sums`.
-constexpr int spread(int sums, int target) {
-  int factor = 1;
-  while (factor < 8 && sums * factor < target) factor *= 2;
-  return factor;
+// The largest power of two, at most `chains`, of sums for each of `vectors` that `sums` can hold.
+constexpr int chains_at_once(int chains, int vectors, int sums) {
+  while (chains > 1 && chains * vectors > sums) chains /= 2;
+  return chains;
 }
 
 // The largest power of two, at most 8, of columns for which `rows` rows stay within `sums` sums.
@@ -122,7 +128,9 @@ constexpr int wide_columns(int rows, int sums) {
   return columns;
 }
 
-// Logits of R rows for the 16 tokens of a page: out[r][t] = Σ_d q[d][r] k[d][t].
+// Logits of R rows for the 16 tokens of a page: out[r][t] = Σ_d q[d][r] k[d][t]. The sum is made
+// of kChains chains over d, added in order: enough of them to hide the latency of an addition where
+// rows are few, and the same for any R, so that a row's logits do not depend on its neighbours.
 //
 // Meanwhile Lines cache lines per step in d are asked for, from `ahead` on: every line needs its
 // own request, and a burst of them would fill the queue of the core.
@@ -130,40 +138,42 @@ template <typename V, int R, int Lines, typename Element>
 inline void score_page(const Element* k, const float* q, int64_t head_dim, float* out,
                        const char* ahead) {
   constexpr int kVectors = static_cast<int>(16 / V::kWidth);
-  // Few rows are too few independent sums to hide the latency of the additions: split them by d.
-  constexpr int kTarget = V::kSums < 8 ? V::kSums : 8;
-  constexpr int kUnroll = spread(R * kVectors, kTarget);
-  typename V::Reg acc[kUnroll][R][kVectors];
-  for (auto& part : acc) {
-    for (auto& row : part) {
-      for (auto& sum : row) sum = V::zero();
-    }
-  }
-  for (int64_t d = 0; d < head_dim; d += kUnroll) {
-#pragma GCC unroll 8
-    for (int u = 0; u < kUnroll; ++u) {
-      for (int line = 0; line < Lines; ++line) {
-        __builtin_prefetch(ahead + ((d + u) * Lines + line) * kLineBytes, 0, 3);
-      }
-      typename V::Reg key[kVectors];
-#pragma GCC unroll 2
-      for (int j = 0; j < kVectors; ++j) key[j] = V::load(k + (d + u) * 16 + j * V::kWidth);
-#pragma GCC unroll 12
-      for (int r = 0; r < R; ++r) {
-        const typename V::Reg query = V::set1(q[(d + u) * R + r]);
-#pragma GCC unroll 2
-        for (int j = 0; j < kVectors; ++j) acc[u][r][j] = V::fma(query, key[j], acc[u][r][j]);
+  constexpr int kChains = 4 / kVectors;
+  constexpr int kAtOnce = chains_at_once(kChains, R * kVectors, V::kSums);
+  for (int first = 0; first < kChains; first += kAtOnce) {
+    typename V::Reg acc[kAtOnce][R][kVectors];
+    for (auto& part : acc) {
+      for (auto& row : part) {
+        for (auto& sum : row) sum = V::zero();
       }
     }
-  }
-#pragma GCC unroll 12
-  for (int r = 0; r < R; ++r) {
+    for (int64_t d = first; d < head_dim; d += kChains) {
+#pragma GCC unroll 4
+      for (int u = 0; u < kAtOnce; ++u) {
+        for (int line = 0; line < Lines; ++line) {
+          __builtin_prefetch(ahead + ((d + u) * Lines + line) * kLineBytes, 0, 3);
+        }
+        typename V::Reg key[kVectors];
 #pragma GCC unroll 2
-    for (int j = 0; j < kVectors; ++j) {
-      typename V::Reg sum = acc[0][r][j];
-#pragma GCC unroll 8
-      for (int u = 1; u < kUnroll; ++u) sum = V::add(sum, acc[u][r][j]);
-      V::store(out + r * kTileTokens + j * V::kWidth, sum);
+        for (int j = 0; j < kVectors; ++j) key[j] = V::load(k + (d + u) * 16 + j * V::kWidth);
+#pragma GCC unroll 12
+        for (int r = 0; r < R; ++r) {
+          const typename V::Reg query = V::set1(q[(d + u) * R + r]);
+#pragma GCC unroll 2
+          for (int j = 0; j < kVectors; ++j) acc[u][r][j] = V::fma(query, key[j], acc[u][r][j]);
+        }
+      }
+    }
+#pragma GCC unroll 12
+    for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 2
+      for (int j = 0; j < kVectors; ++j) {
+        float* to = out + r * kTileTokens + j * V::kWidth;
+        typename V::Reg sum = first == 0 ? acc[0][r][j] : V::add(V::load(to), acc[0][r][j]);
+#pragma GCC unroll 4
+        for (int u = 1; u < kAtOnce; ++u) sum = V::add(sum, acc[u][r][j]);
+        V::store(to, sum);
+      }
     }
   }
 }

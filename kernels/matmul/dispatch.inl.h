@@ -68,12 +68,42 @@ constexpr KernelTable make_table() {
   return table;
 }
 
+// Activation rows from m on.
+QuantisedRows rows_from(QuantisedRows x, int64_t m) {
+  const int64_t blocks = x.k_padded / kActivationBlock;
+  x.q += m * x.k_padded;
+  x.scale += m * blocks;
+  x.sum_x += m * blocks;
+  x.sum_x16 += 2 * m * blocks;
+  x.pairs += 2 * m * blocks;
+  x.pairs16 += 4 * m * blocks;
+  return x;
+}
+
+// Row by row, however many rows there are; weight rows stay in the cache meanwhile.
+void run_alike(RangeFn few, const MatmulArgs& args, int64_t n_begin, int64_t n_end) {
+  constexpr int64_t kWeightRows = 64;
+  constexpr int64_t kRowsAtOnce = 3;
+  for (int64_t n = n_begin; n < n_end; n += kWeightRows) {
+    const int64_t end = n + kWeightRows < n_end ? n + kWeightRows : n_end;
+    for (int64_t m = 0; m < args.m; m += kRowsAtOnce) {
+      MatmulArgs part = args;
+      part.m = args.m - m < kRowsAtOnce ? args.m - m : kRowsAtOnce;
+      part.x = args.x + m * args.k;
+      part.xq = rows_from(args.xq, m);
+      part.out = args.out + m * args.out_stride;
+      few(part, n, end);
+    }
+  }
+}
+
 void run_table(const KernelTable& table, const MatmulArgs& args, int64_t n_begin, int64_t n_end) {
   if (n_begin >= n_end || args.m <= 0) return;
   const TypeKernels& kernels = table.of[static_cast<int>(args.type)];
   if (args.panels != nullptr) {
     return (args.m <= kPanelFewRows ? kernels.panel_few : kernels.panel_many)(args, n_begin, n_end);
   }
+  if (args.row_sums == RowSums::alike) return run_alike(kernels.few, args, n_begin, n_end);
   (args.m <= kernels.few_rows ? kernels.few : kernels.many)(args, n_begin, n_end);
 }
 

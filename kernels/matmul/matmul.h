@@ -45,6 +45,10 @@ using QuantiseRowsFn = void (*)(const float* x, int64_t k, int64_t row_begin, in
                                 const QuantisedRows& out);
 Variants<QuantiseRowsFn> quantise_rows_variants();
 
+// Whether the products of an activation row may depend, in their last bits, on how many rows there
+// are: each number of rows has a fastest order of summing. Products from panels never do.
+enum class RowSums : int32_t { fastest = 0, alike = 1 };
+
 struct MatmulArgs {
   const void* weights;    // [n, k] in `type`
   const uint8_t* panels;  // the same as MatmulKernel::pack() wrote them; null = weights are read
@@ -57,6 +61,7 @@ struct MatmulArgs {
   float* out;        // [m, n], row stride out_stride floats
   int64_t out_stride;
   void* scratch;  // scratch_bytes of the variant, private to the calling thread
+  RowSums row_sums;
 };
 
 // One row of the variants array. `run` computes output features [n_begin, n_end), for all m rows;

@@ -17,7 +17,7 @@ namespace {
 
 optima::Result<optima::engine::SessionOptions> read_options(const optima_session_options* in) {
   OPTIMA_ASSIGN(const optima_session_options options, read_struct("session options", in));
-  OPTIMA_TRY(check_constant("path", options.path, OPTIMA_PATH_REFERENCE));
+  OPTIMA_TRY(check_constant("path", options.path, OPTIMA_PATH_DETERMINISTIC));
   OPTIMA_TRY(check_constant("output", options.output, OPTIMA_OUTPUT_EMBEDDING));
   if (options.context_tokens < 0 || options.prefill_chunk_tokens < 0) {
     return Status(

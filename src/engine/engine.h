@@ -67,7 +67,9 @@ struct LoadOptions {
   model::Progress progress;
 };
 
-enum class ComputePath : int32_t { fast = 0, reference = 1 };
+// deterministic: fast, but a token's logits are the same bits whatever is computed beside it, in
+// whatever chunks, and wherever its KV came from.
+enum class ComputePath : int32_t { fast = 0, reference = 1, deterministic = 2 };
 
 // What the requests of a session are for.
 enum class SessionOutput : int32_t { tokens = 0, embedding = 1 };

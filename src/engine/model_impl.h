@@ -53,7 +53,7 @@ class ModelImpl final : public Model {
   std::atomic<bool> closed_{false};
   mutable std::mutex mutex_;                                                  // guards what follows
   std::unique_ptr<backend::DeviceWeights> packed_ = create_device_weights();  // of all runners
-  std::array<std::unique_ptr<ModelRunner>, 4> runners_;                       // by RunnerKind
+  std::array<std::unique_ptr<ModelRunner>, 6> runners_;                       // by RunnerKind
   mutable std::unique_ptr<tokenizer::ChatTemplate> parsed_template_;
   mutable std::optional<uint64_t> fingerprint_;
   std::unique_ptr<GrammarCache> grammars_;

@@ -24,6 +24,18 @@ Result<graph::Program> lower_for(const model::Decoder& decoder, RunnerResult res
   return graph::lower(graph, options);
 }
 
+backend::cpu::KernelTable kernels_for(ComputePath path) {
+  switch (path) {
+    case ComputePath::fast:
+      break;
+    case ComputePath::reference:
+      return backend::cpu::reference_kernels();
+    case ComputePath::deterministic:
+      return backend::cpu::deterministic_kernels();
+  }
+  return backend::cpu::fast_kernels();
+}
+
 }  // namespace
 
 std::unique_ptr<backend::DeviceWeights> create_device_weights() {
@@ -33,7 +45,7 @@ std::unique_ptr<backend::DeviceWeights> create_device_weights() {
 Result<std::unique_ptr<ModelRunner>> create_model_runner(const ModelWeights& model, RunnerKind kind,
                                                          const RunnerResources& resources) {
   const model::Decoder& decoder = model.decoder;
-  const bool fast = kind.path == ComputePath::fast;
+  const bool fast = kind.path != ComputePath::reference;
   auto out = std::make_unique<ModelRunner>();
   const kernels::KvType kv_type = fast ? kernels::KvType::f16 : kernels::KvType::f32;
   out->kv_type = kv_type;
@@ -50,12 +62,15 @@ Result<std::unique_ptr<ModelRunner>> create_model_runner(const ModelWeights& mod
   options.kv = out->layout.places;
   OPTIMA_ASSIGN(graph::Program program, lower_for(decoder, kind.result, options));
   out->weight_bytes_per_step = program.weight_bytes_per_step;
-  const backend::cpu::KernelTable kernels =
-      fast ? backend::cpu::fast_kernels() : backend::cpu::reference_kernels();
+  const backend::cpu::KernelTable kernels = kernels_for(kind.path);
+  // Whether there are panels shows in the last bits, so it may not depend on the memory of the day.
+  const Repack repack = kind.path == ComputePath::deterministic && model.repack != Repack::off
+                            ? Repack::on
+                            : model.repack;
   auto& packed = static_cast<backend::cpu::PackedWeights&>(model.packed);
-  OPTIMA_ASSIGN(out->runner, backend::cpu::create_runner(
-                                 std::move(program), kernels,
-                                 {resources.pool, resources.allocator, packed, model.repack}));
+  OPTIMA_ASSIGN(out->runner,
+                backend::cpu::create_runner(std::move(program), kernels,
+                                            {resources.pool, resources.allocator, packed, repack}));
   out->root = resources.pages->new_root();
   out->pages = resources.pages;
   return out;

@@ -166,7 +166,7 @@ TEST_F(StructTest, ReservedFieldsInside) {
   desc.flags = 1u << 31;
   EXPECT_EQ(optima_generate(session_.get(), &desc, nullptr, nullptr), OPTIMA_E_UNSUPPORTED);
   auto options = sized<optima_session_options>();
-  options.path = 2;
+  options.path = OPTIMA_PATH_DETERMINISTIC + 1;
   optima_session* session = nullptr;
   EXPECT_EQ(optima_session_create(model_.get(), &options, &session, nullptr), OPTIMA_E_UNSUPPORTED);
   EXPECT_EQ(session, nullptr);

@@ -4,91 +4,19 @@
 // rounding error is near sqrt(head_dim) eps times the sum of magnitudes. A weight's relative error
 // is twice that plus the error of exp; the result is a mean of V under these weights, so it errs
 // by max|V| times as much.
-#include "kernels/attention/attention.h"
-
-#include <gtest/gtest.h>
 #include <math.h>
 
-#include "kernels/vec/f32_plain.h"
-
-#include "kernels/attention/attention_cpu.inl.h"
+#include "tests/kernels/attention_testing.h"
 #include "tests/kernels/goldens.h"
-#include "tests/kernels/paged_kv.h"
-#include "tests/kernels/variant_rows.h"
 
 namespace optima::kernels {
 namespace {
-
-constexpr float kKeyMax = 2.0f;
-constexpr float kValueMax = 3.0f;
 
 float tolerance(const AttentionShape& shape) {
   const float eps = 6e-8f;
   const float magnitude = sqrtf(static_cast<float>(shape.head_dim)) * kKeyMax;
   const float logit = sqrtf(static_cast<float>(shape.head_dim)) * eps * magnitude;
   return kValueMax * (2 * logit + 2e-6f);
-}
-
-// The sixteen-lane code with the tile height of AVX-512, run everywhere.
-using Sim512 = F32Plain<12, 24>;
-constexpr AttentionKernel kSim512 = {run_attention<Sim512>, work_bytes};
-
-void sim512_split(const AttentionArgs& args, int64_t kv_head, int64_t page_begin, int64_t page_end,
-                  int64_t split, int64_t splits, float* partial, void* scratch) {
-  const Range within = {page_begin * kPageTokens, page_end * kPageTokens};
-  const Block block = {args, kv_head, 0, 1, args.heads / args.kv_heads, within};
-  const int64_t stride = args.head_dim + 2;
-  run_split<Sim512>(block, scratch, partial + (kv_head * block.group * splits + split) * stride,
-                    splits * stride);
-}
-
-void sim512_merge(const AttentionArgs& args, int64_t head_begin, int64_t head_end, int64_t splits,
-                  const float* partial) {
-  for (int64_t head = head_begin; head < head_end; ++head) {
-    merge_splits<Sim512>(args, head, splits, partial + head * splits * (args.head_dim + 2));
-  }
-}
-
-constexpr AttentionSplitKernel kSimSplit512 = {sim512_split, sim512_merge, work_bytes};
-
-template <typename Kernel>
-struct Named {
-  const char* name;
-  Kernel kernel;
-};
-
-// Rows that this CPU can run, and the simulated one.
-template <typename Kernel>
-std::vector<Named<Kernel>> runnable(const Variants<Kernel>& variants, const Kernel& simulated) {
-  std::vector<Named<Kernel>> rows = {{"simulated avx512", simulated}};
-  for (const auto& row : runnable_rows(variants)) rows.push_back({row.name, row.fn});
-  return rows;
-}
-
-struct Problem {
-  explicit Problem(const AttentionShape& of, uint32_t seed = 1) : shape(of) {
-    std::mt19937 random(seed);
-    q = random_floats(random, shape.tokens * shape.heads * shape.head_dim);
-    k = random_floats(random, shape.positions() * shape.kv_heads * shape.head_dim, kKeyMax);
-    v = random_floats(random, shape.positions() * shape.kv_heads * shape.head_dim, kValueMax);
-    if (shape.sinks) sinks = random_floats(random, shape.heads, 4);
-  }
-  AttentionArgs args(const PagedKv& kv, float* out) const {
-    AttentionArgs filled = attention_args(shape, kv, q.data(), out);
-    filled.sinks = sinks.empty() ? nullptr : sinks.data();
-    return filled;
-  }
-  AttentionShape shape;
-  std::vector<float> q;
-  std::vector<float> k;
-  std::vector<float> v;
-  std::vector<float> sinks;
-};
-
-std::vector<float> solve(const Problem& problem, const PagedKv& kv, const AttentionKernel& kernel) {
-  std::vector<float> out(problem.q.size(), 99.0f);
-  run_all_items(kernel, problem.args(kv, out.data()));
-  return out;
 }
 
 std::vector<float> solve_split(const Problem& problem, const PagedKv& kv,
@@ -118,14 +46,6 @@ void expect_near(const std::vector<float>& got, const std::vector<float>& want, 
     if (std::isnan(want[i]) && std::isnan(got[i])) continue;
     ASSERT_NEAR(got[i], want[i], allowed) << what << ", value " << i;
   }
-}
-
-std::string describe(const AttentionShape& s) {
-  return "tokens " + std::to_string(s.tokens) + " first " + std::to_string(s.first_position) +
-         " heads " + std::to_string(s.heads) + "/" + std::to_string(s.kv_heads) + " dim " +
-         std::to_string(s.head_dim) + " window " + std::to_string(s.window) + " softcap " +
-         std::to_string(s.softcap) + (s.kv_type == KvType::f32 ? " f32" : " f16") +
-         (s.mask == AttentionMask::all ? " all" : "") + (s.sinks ? " sinks" : "");
 }
 
 void check(const AttentionShape& shape) {

@@ -124,7 +124,7 @@ struct Product {
 
   // out [m, n + kGuard]: the guard must keep its NaN.
   static constexpr int64_t kGuard = 3;
-  enum class Form { file, panels };
+  enum class Form { file, file_alike, panels };
   std::vector<float> run(const MatmulKernel& kernel, int64_t split, Form form = Form::file) const {
     std::vector<float> out(static_cast<size_t>(m * (n + kGuard)),
                            std::numeric_limits<float>::quiet_NaN());
@@ -141,6 +141,7 @@ struct Product {
     args.out = out.data();
     args.out_stride = n + kGuard;
     args.scratch = scratch.data();
+    args.row_sums = form == Form::file_alike ? RowSums::alike : RowSums::fastest;
     std::vector<uint8_t> panels;
     if (form == Form::panels) {
       split = split / kernel.granule * kernel.granule;
@@ -189,16 +190,16 @@ inline void expect_near_reference(const Product& p, const std::vector<float>& go
   }
 }
 
-// With panels, a row of activations has the same products, bit for bit, whatever is beside it.
+// A row of activations has the same products, bit for bit, whatever is beside it.
 inline void expect_rows_alone_equal(const Product& p, const Variant<MatmulKernel>& row,
-                                    const std::vector<float>& got) {
+                                    const std::vector<float>& got, Product::Form form) {
   const int64_t stride = p.n + Product::kGuard;
   for (int64_t m = 0; m < p.m; m += 5) {
     Product alone(p.type, 1, p.n, p.k);
     alone.weights = p.weights;
     alone.x.assign(p.x.begin() + m * p.k, p.x.begin() + (m + 1) * p.k);
     alone.quantise(best(quantise_rows_variants(), kIsaNone).fn);
-    const std::vector<float> one = alone.run(row.fn, 0, Product::Form::panels);
+    const std::vector<float> one = alone.run(row.fn, 0, form);
     ASSERT_EQ(0, memcmp(one.data(), got.data() + m * stride, static_cast<size_t>(p.n) * 4))
         << row.name << " " << info_of(p.type).name << " row " << m << " of " << p.m << " n=" << p.n
         << " k=" << p.k;
@@ -215,10 +216,15 @@ inline void check(const Variant<MatmulKernel>& row, WeightType type, int64_t m, 
   p.quantise(best(quantise_rows_variants(), kIsaNone).fn);
   const std::vector<float> want = p.run(kMatmulReference, 0);
   expect_near_reference(p, p.run(row.fn, n / 3), want, row.name);
-  if (row.fn.pack == nullptr || row.fn.panels_bytes(type, n, k) == 0) return;
-  const std::vector<float> got = p.run(row.fn, n / 3, Product::Form::panels);
-  expect_near_reference(p, got, want, row.name);
-  if (!::testing::Test::HasFatalFailure()) expect_rows_alone_equal(p, row, got);
+  for (const auto form : {Product::Form::file_alike, Product::Form::panels}) {
+    if (::testing::Test::HasFatalFailure()) return;
+    if (form == Product::Form::panels &&
+        (row.fn.pack == nullptr || row.fn.panels_bytes(type, n, k) == 0))
+      continue;
+    const std::vector<float> got = p.run(row.fn, n / 3, form);
+    expect_near_reference(p, got, want, row.name);
+    if (!::testing::Test::HasFatalFailure()) expect_rows_alone_equal(p, row, got, form);
+  }
 }
 
 }  // namespace optima::kernels::testing

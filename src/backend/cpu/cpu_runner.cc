@@ -47,7 +47,8 @@ size_t partial_bytes(const graph::Program& program) {
   int64_t floats = 0;
   for (const graph::Step& step : program.body)
     if (const auto* attention = std::get_if<graph::AttentionStep>(&step.work))
-      floats = std::max(floats, attention->heads * kSplitsMax * (attention->head_dim + 2));
+      floats = std::max(
+          floats, attention->heads * kernels::kAttentionPiecesMax * (attention->head_dim + 2));
   return round_line(static_cast<size_t>(floats * kSplitSequencesMax) * sizeof(float));
 }
 
@@ -134,7 +135,8 @@ class CpuRunner final : public Runner {
         if (stopped_after_.load(std::memory_order_relaxed) <= s) return;
       }
     };
-    packed_.begin_walk(way.weights);
+    packed_.begin_walk(way.weights,
+                       kernels_.row_sums == kernels::RowSums::alike ? Making::all : Making::share);
     pool_.run(work);
     if (stopped_after_.load(std::memory_order_relaxed) != kNever) {
       packed_.abandon_walk(way.weights);

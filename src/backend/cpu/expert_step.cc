@@ -109,6 +109,7 @@ class ExpertRunner {
     args.out = reinterpret_cast<float*>(worker_.scratch + at_.output);
     args.out_stride = weight.rows;
     args.scratch = worker_.scratch + at_.kernel;
+    args.row_sums = pass_.kernels->row_sums;
     pass_.kernels->matmul.run(args, n_begin, n_end);
     scatter(args, tile, expert, n_begin, n_end);
   }

@@ -22,9 +22,16 @@ KernelTable fast_kernels() {
       .kv_store = best(kernels::kv_store_variants(), available).fn,
       .quantise_rows = best(kernels::quantise_rows_variants(), available).fn,
       .matmul = best(kernels::matmul_variants(), available).fn,
+      .row_sums = kernels::RowSums::fastest,
       .attention = best(kernels::attention_variants(), available).fn,
       .attention_split = &best(kernels::attention_split_variants(), available).fn,
   };
+}
+
+KernelTable deterministic_kernels() {
+  KernelTable kernels = fast_kernels();
+  kernels.row_sums = kernels::RowSums::alike;
+  return kernels;
 }
 
 KernelTable reference_kernels() {
@@ -44,6 +51,7 @@ KernelTable reference_kernels() {
       .kv_store = kernels::kKvStoreReference,
       .quantise_rows = best(kernels::quantise_rows_variants(), kernels::kIsaNone).fn,
       .matmul = kernels::kMatmulReference,
+      .row_sums = kernels::RowSums::alike,
       .attention = kernels::kAttentionReference,
       .attention_split = nullptr,
   };

@@ -29,12 +29,15 @@ struct KernelTable {
   kernels::KvStoreFn kv_store;
   kernels::QuantiseRowsFn quantise_rows;
   kernels::MatmulKernel matmul;
+  kernels::RowSums row_sums;
   kernels::AttentionKernel attention;
   const kernels::AttentionSplitKernel* attention_split;  // null: decode runs like prefill
 };
 
 // The fastest rows that the CPU has (f16 KV, int8 activations).
 KernelTable fast_kernels();
+// The same, but no result depends on what is computed beside it.
+KernelTable deterministic_kernels();
 // Plain loops (f32 KV, fp32 activations).
 KernelTable reference_kernels();
 

@@ -61,9 +61,10 @@ std::vector<StepWeights> PackedWeights::of(const std::vector<graph::Step>& steps
   return out;
 }
 
-void PackedWeights::begin_walk(const std::vector<StepWeights>& steps) {
-  if (passes_ <= 1) return;
-  int64_t left = bytes_ / kPasses;  // a weight that is begun is made whole
+void PackedWeights::begin_walk(const std::vector<StepWeights>& steps, Making making) {
+  if (making == Making::share && passes_ <= 1) return;
+  // A weight that is begun is made whole.
+  int64_t left = making == Making::all ? bytes_ : bytes_ / kPasses;
   for (const StepWeights& step : steps)
     for (PackedWeight* weight : step) {
       if (left <= 0) return;

@@ -1,6 +1,8 @@
 // Weights of a model in the form that the kernels read fastest (kernels/matmul/panel.h), beside the
 // file's. Making them costs time and, above all, fresh memory, so the first pass, which the first
 // token waits for, makes none; each later pass makes a share of them, the weights that it reads.
+// Where results must not depend on what was computed before, the first pass makes all that it
+// reads.
 #pragma once
 
 #include <memory>
@@ -24,6 +26,9 @@ struct PackedWeight {
 // The packed weight of each part of a step, null where there is none.
 using StepWeights = std::vector<PackedWeight*>;
 
+// How many of the weights that a walk reads it makes, if they are not made yet.
+enum class Making : uint8_t { share, all };
+
 // Shared by the runners of a model, of which one runs at a time. Not thread-safe.
 class PackedWeights final : public DeviceWeights {
  public:
@@ -39,7 +44,7 @@ class PackedWeights final : public DeviceWeights {
 
   void count_pass() { ++passes_; }
   // Chooses those that a walk over these steps makes: it packs their rows before it reads them.
-  void begin_walk(const std::vector<StepWeights>& steps);
+  void begin_walk(const std::vector<StepWeights>& steps, Making making);
   // The walk went through all steps, or it was given up on the way.
   void finish_walk(const std::vector<StepWeights>& steps) {
     settle(steps, PackedWeight::State::made);

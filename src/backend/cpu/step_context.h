@@ -36,10 +36,8 @@ inline float* floats_at(const Pass& pass, const graph::Place& place) {
   return reinterpret_cast<float*>(pass.arena + place.offset);
 }
 
-// Most pieces that one query's KV range is split into.
-inline constexpr int64_t kSplitsMax = 16;
 // Most one-token sequences of a batch whose attention is split.
-inline constexpr int64_t kSplitSequencesMax = 64;
+inline constexpr int64_t kSplitSequencesMax = 32;
 
 // `rows` = rows of this step (batch tokens or scored rows of the tile).
 void run_row_step(const graph::RowStep& step, const Pass& pass, const Worker& worker, int64_t rows);

@@ -61,17 +61,15 @@ class AttentionRunner {
   }
 
  private:
-  // 0 = the ordinary kernel; 1 = the split kernel, merged on the spot; more = merged together.
-  // Depends on the batch alone, so that all threads agree.
+  // The pieces of a one-token sequence that threads may share, a split each; 0 = the ordinary
+  // kernel, which goes through the same pieces in one item. Depends on the batch alone, so that all
+  // threads agree.
   int64_t splits_of(const graph::SequenceRun& run, size_t index) const {
     if (pass_.kernels->attention_split == nullptr || run.tokens != 1 ||
         index >= static_cast<size_t>(kSplitSequencesMax))
       return 0;
     const PageRange pages = visible_pages(run, step_.window);
-    constexpr int64_t kPagesWorthASplit = 8;
-    const int64_t wanted = worker_.threads == 1 ? 1 : 4 * worker_.threads / step_.kv_heads + 1;
-    return std::clamp<int64_t>((pages.end - pages.begin) / kPagesWorthASplit, 1,
-                               std::min(kSplitsMax, wanted));
+    return kernels::attention_piece(pages.end - 1) - kernels::attention_piece(pages.begin) + 1;
   }
 
   void run_item(const kernels::AttentionArgs& args, const graph::SequenceRun& run, size_t sequence,
@@ -83,10 +81,11 @@ class AttentionRunner {
     const int64_t kv_head = item / splits;
     const int64_t split = item % splits;
     const PageRange pages = visible_pages(run, step_.window);
-    const int64_t count = pages.end - pages.begin;
-    pass_.kernels->attention_split->run(args, kv_head, pages.begin + count * split / splits,
-                                        pages.begin + count * (split + 1) / splits, split, splits,
-                                        partial(sequence), worker_.scratch);
+    const int64_t piece = kernels::attention_piece(pages.begin) + split;
+    const int64_t begin = std::max(pages.begin, kernels::attention_piece_begin(piece));
+    const int64_t end = split + 1 == splits ? pages.end : kernels::attention_piece_begin(piece + 1);
+    pass_.kernels->attention_split->run(args, kv_head, begin, end, split, splits, partial(sequence),
+                                        worker_.scratch);
     const int64_t group = step_.heads / step_.kv_heads;
     if (splits == 1)
       pass_.kernels->attention_split->merge(args, kv_head * group, (kv_head + 1) * group, splits,
@@ -106,7 +105,7 @@ class AttentionRunner {
   }
 
   float* partial(size_t sequence) const {
-    const int64_t floats = step_.heads * kSplitsMax * (step_.head_dim + 2);
+    const int64_t floats = step_.heads * kernels::kAttentionPiecesMax * (step_.head_dim + 2);
     return reinterpret_cast<float*>(pass_.partials) + static_cast<int64_t>(sequence) * floats;
   }
 
@@ -157,6 +156,7 @@ kernels::MatmulArgs arguments(const graph::MatmulStep& step, size_t part_index, 
   args.out = floats_at(pass, part.out);
   args.out_stride = part.out.width;
   args.scratch = worker.scratch;
+  args.row_sums = pass.kernels->row_sums;
   return args;
 }
 
