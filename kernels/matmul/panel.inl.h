@@ -31,11 +31,41 @@ struct PanelPacker {
       memcpy(out, tile.codes, sizeof tile.codes);
       return;
     }
+    const typename Vector::Bytes mask = Vector::fill(15);
     for (int i = 0; i < 8; ++i) {
       const uint8_t* codes = tile.codes[0] + 32 * i;
-      const typename Vector::Bytes high = Vector::load(codes + sizeof tile.codes / 2);
-      Vector::store(out + 32 * i,
-                    Vector::bit_or(Vector::load(codes), Vector::template shift<-4>(high)));
+      const typename Vector::Bytes low = Vector::bit_and(Vector::load(codes), mask);
+      const typename Vector::Bytes high =
+          Vector::bit_and(Vector::load(codes + sizeof tile.codes / 2), mask);
+      Vector::store(out + 32 * i, Vector::bit_or(low, Vector::template shift<-4>(high)));
+    }
+    put_rest(tile, out + 4 * 64);
+  }
+
+  // Bits 4 (and 5) of the quads First + J, at bit (two) J of their byte.
+  template <int First, int... J>
+  static typename Vector::Bytes rest_bits(const TileBlock& tile, int half, Indices<J...>) {
+    constexpr int kWidth = kTraits.code_bits - 4;
+    const typename Vector::Bytes mask = Vector::fill((1 << kWidth) - 1);
+    typename Vector::Bytes bits = Vector::fill(0);
+    const auto add = [&]<int I>(Indices<I>) __attribute__((always_inline)) {
+      const typename Vector::Bytes code = Vector::load(tile.codes[First + I] + 32 * half);
+      const typename Vector::Bytes rest = Vector::bit_and(Vector::template shift<4>(code), mask);
+      bits = Vector::bit_or(bits, Vector::template shift<-kWidth * I>(rest));
+    };
+    (add(Indices<J>{}), ...);
+    return bits;
+  }
+
+  // The bits above the low four.
+  static void put_rest(const TileBlock& tile, uint8_t* out) {
+    for (int half = 0; half < 2; ++half, out += 32) {
+      if constexpr (kTraits.code_bits == 5) {
+        Vector::store(out, rest_bits<0>(tile, half, FirstIndices<8>{}));
+      } else if constexpr (kTraits.code_bits == 6) {
+        Vector::store(out, rest_bits<0>(tile, half, FirstIndices<4>{}));
+        Vector::store(out + 64, rest_bits<4>(tile, half, FirstIndices<4>{}));
+      }
     }
   }
 
@@ -44,12 +74,17 @@ struct PanelPacker {
     constexpr int kNumber = 2 * kPanelRows;
     for (int64_t b = 0; b < count; ++b) {
       uint8_t* at = out + panel_codes_at(kTraits, b) - panel_scale_bytes(kTraits);
-      if constexpr (kTraits.has_factors) {
-        const uint8_t* group = row + b / 8 * F::kBytes;
-        memcpy(out + panel_group_at(kTraits, b) + 2 * r, group, 2);
-        memcpy(out + panel_group_at(kTraits, b) + kNumber + 2 * r, group + 2, 2);
+      uint8_t* header = out + panel_group_at(kTraits, b);
+      const uint8_t* group = row + b / 8 * F::kBytes;
+      if constexpr (kTraits.factors == PanelFactors::of_block) {
+        memcpy(header + 2 * r, group, 2);
+        memcpy(header + kNumber + 2 * r, group + 2, 2);
         at[r] = static_cast<uint8_t>(k_scales(group + 4) >> (8 * (b % 8)));
         at[kPanelRows + r] = static_cast<uint8_t>(k_mins(group + 4) >> (8 * (b % 8)));
+      } else if constexpr (kTraits.factors == PanelFactors::of_halves) {
+        memcpy(header + 2 * r, group + 208, 2);
+        at[r] = group[192 + 2 * (b % 8)];
+        at[kPanelRows + r] = group[192 + 2 * (b % 8) + 1];
       } else {
         const uint8_t* block = row + b * F::kBlockBytes;
         memcpy(at + 2 * r, block, 2);
@@ -84,24 +119,44 @@ struct PanelPacker {
 // ---- reading them ----
 
 // Scales and constants of eight rows; `group` points to the header of eight blocks where there is
-// one. The arithmetic is that of Format::scales.
+// one. The arithmetic is that of Format::scales. With of_halves the scale is the super-block's.
 template <typename V, PanelTraits Traits>
 inline void panel_scales(const uint8_t* group, const uint8_t* numbers, int half,
                          typename V::Floats& d, [[maybe_unused]] typename V::Floats& c) {
   constexpr int kNumber = 2 * kPanelRows;
-  if constexpr (Traits.has_factors) {
+  const typename V::Floats offset = V::set(panel_code_offset(Traits));
+  if constexpr (Traits.factors == PanelFactors::of_block) {
     const typename V::Floats step = V::halves(group + 16 * half);
     const typename V::Floats min = V::halves(group + kNumber + 16 * half);
     uint64_t factor[2];
     memcpy(&factor[0], numbers + 8 * half, sizeof factor[0]);
     memcpy(&factor[1], numbers + kPanelRows + 8 * half, sizeof factor[1]);
     d = V::mul(step, V::from_bytes(factor[0]));
-    c = V::sub(V::mul(V::set(kQ4Offset), d), V::mul(min, V::from_bytes(factor[1])));
+    c = V::sub(V::mul(offset, d), V::mul(min, V::from_bytes(factor[1])));
+  } else if constexpr (Traits.factors == PanelFactors::of_halves) {
+    d = V::halves(group + 16 * half);
   } else {
     d = V::halves(numbers + 16 * half);
     if constexpr (Traits.has_min) {
-      c = V::fma(V::set(kQ4Offset), d, V::halves(numbers + kNumber + 16 * half));
+      c = V::fma(offset, d, V::halves(numbers + kNumber + 16 * half));
     }
+  }
+}
+
+// Codes 4 J .. 4 J + 3 of eight rows, types of less than 8 bits. V has at least `load`, `bit_and`,
+// `bit_or`, `shift` and `fill`, of 32 bytes or of 64 (both halves).
+template <typename V, PanelTraits Traits, int J>
+inline auto panel_quad(const uint8_t* codes, int half) {
+  const auto both = V::load(codes + 64 * (J % 4) + 32 * half);
+  const auto low = V::bit_and(V::template shift<J / 4 * 4>(both), V::fill(15));
+  if constexpr (Traits.code_bits == 5) {
+    const auto rest = V::load(codes + 256 + 32 * half);
+    return V::bit_or(low, V::bit_and(V::template shift<J - 4>(rest), V::fill(16)));
+  } else if constexpr (Traits.code_bits == 6) {
+    const auto rest = V::load(codes + 256 + 64 * (J / 4) + 32 * half);
+    return V::bit_or(low, V::bit_and(V::template shift<J % 4 * 2 - 4>(rest), V::fill(48)));
+  } else {
+    return low;
   }
 }
 
@@ -110,13 +165,20 @@ template <typename Kernel, PanelTraits Panel>
 struct PanelTiles {
   using V = typename Kernel::V;
   static constexpr bool kPlanes = Panel.code_bits == 8 && !Kernel::kWideCodes;
-  static constexpr TileTraits kTraits = {32, Panel.has_min, kPlanes};
-  static constexpr int kOffset = Panel.code_bits == 8 ? 128 : kQ4Offset;
+  static constexpr TileTraits kTraits = {panel_sub(Panel), Panel.has_min, kPlanes};
+  static constexpr int kOffset = panel_code_offset(Panel);
   static constexpr int kRows = kPlanes ? 8 : kPanelRows;
 
+  template <int... J>
+  static void unpack_quads(const uint8_t* codes, TileBlock* tile, Indices<J...>) {
+    for (int half = 0; half < 2; ++half) {
+      (V::store(tile->codes[J] + 32 * half, panel_quad<V, Panel, J>(codes, half)), ...);
+    }
+  }
+
   static void unpack_codes(const uint8_t* codes, int half, TileBlock* tile) {
-    const typename V::Bytes mask = V::fill(15);
     if constexpr (kPlanes) {
+      const typename V::Bytes mask = V::fill(15);
       for (int j = 0; j < 8; ++j) {
         const typename V::Bytes both = V::load(codes + 64 * j + 32 * half);
         V::store(tile->codes[j], V::bit_and(both, mask));
@@ -125,11 +187,23 @@ struct PanelTiles {
     } else if constexpr (Panel.code_bits == 8) {
       memcpy(tile->codes, codes, sizeof tile->codes);
     } else {
-      for (int i = 0; i < 8; ++i) {
-        const typename V::Bytes both = V::load(codes + 32 * i);
-        uint8_t* out = tile->codes[0] + 32 * i;
-        V::store(out, V::bit_and(both, mask));
-        V::store(out + sizeof tile->codes / 2, V::bit_and(V::template shift<4>(both), mask));
+      unpack_quads(codes, tile, FirstIndices<8>{});
+    }
+  }
+
+  // Factors of the halves, as Unpacker::put_scales leaves them.
+  static void unpack_factors(const uint8_t* numbers, TileBlock* tile) {
+    for (int part = 0; part < 2; ++part) {
+      for (int r = 0; r < kPanelRows; ++r) {
+        const auto factor = static_cast<int8_t>(numbers[kPanelRows * part + r]);
+        tile->factor[part][r][0] = tile->factor[part][r][1] = factor;
+      }
+    }
+    if constexpr (!Kernel::kWideCodes) return;
+    for (int r = 0; r < kPanelRows; ++r) {
+      const float d = tile->d[0][r];
+      for (int part = 0; part < 2; ++part) {
+        tile->d[part][r] = d * static_cast<float>(tile->factor[part][r][0]);
       }
     }
   }
@@ -142,13 +216,18 @@ struct PanelTiles {
     for (int64_t b = 0; b < count; ++b, ++tile) {
       const uint8_t* group = panel + panel_group_at(Panel, block + b);
       const uint8_t* codes = panel + panel_codes_at(Panel, block + b);
+      const uint8_t* numbers = codes - panel_scale_bytes(Panel);
       for (int half = 0; half < kRows / 8; ++half) {
         typename V::Floats d;
         typename V::Floats c = V::zero();
-        panel_scales<V, Panel>(group, codes - panel_scale_bytes(Panel), first + half, d, c);
+        panel_scales<V, Panel>(group, numbers, first + half, d, c);
         V::store_floats(tile->d[0] + 8 * half, d);
         if constexpr (Panel.has_min) V::store_floats(tile->c[0] + 8 * half, c);
+        if constexpr (Panel.factors == PanelFactors::of_halves) {
+          V::store_floats(tile->d[1] + 8 * half, d);
+        }
       }
+      if constexpr (Panel.factors == PanelFactors::of_halves) unpack_factors(numbers, tile);
       unpack_codes(codes, first, tile);
     }
   }

@@ -1,9 +1,9 @@
 // The micro-kernel of AVX2 for few activation rows: a panel of 16 rows x up to kPanelColumns
-// activation rows, straight from the panel's nibbles or bytes.
+// activation rows, straight from the panel's codes.
 //
-// Nibbles: sums of a block in int16, as in tile_avx2.inl.h. Bytes: vpmaddubsw wants one unsigned
-// operand, so the sign of a weight moves to the activation, and pairs are widened at once, since
-// two products nearly fill an int16.
+// Codes of 4 to 6 bits: sums of a block in int16, as in tile_avx2.inl.h. Bytes: vpmaddubsw wants
+// one unsigned operand, so the sign of a weight moves to the activation, and pairs are widened at
+// once, since two products nearly fill an int16.
 #pragma once
 
 #include "kernels/matmul/panel.inl.h"
@@ -19,39 +19,75 @@ struct PanelAvx2 : TileAvx2 {
     return _mm256_load_si256(reinterpret_cast<const __m256i*>(p));
   }
 
-  template <int C>
-  static void add_products(__m256i w0, __m256i w1, const int8_t* const (&q)[C], int at,
-                           __m256i (&dot)[C][2]) {
+  // dot += codes of the quads J times the activations, in int16.
+  template <PanelTraits Traits, int C, int... J>
+  static void add_quads(const uint8_t* codes, const int8_t* const (&q)[C], __m256i (&dot)[C][2],
+                        Indices<J...>) {
+    const auto add = [&]<int Quad>(Indices<Quad>) __attribute__((always_inline)) {
+      const __m256i w0 = panel_quad<V, Traits, Quad>(codes, 0);
+      const __m256i w1 = panel_quad<V, Traits, Quad>(codes, 1);
 #pragma GCC unroll 4
+      for (int c = 0; c < C; ++c) {
+        const __m256i a = broadcast4(q[c] + 4 * Quad);
+        dot[c][0] = in_order(_mm256_add_epi16(dot[c][0], _mm256_maddubs_epi16(w0, a)));
+        dot[c][1] = in_order(_mm256_add_epi16(dot[c][1], _mm256_maddubs_epi16(w1, a)));
+      }
+    };
+    (add(Indices<J>{}), ...);
+  }
+
+  // -offset * Σ q, where the sums of products start.
+  template <PanelTraits Traits, int C>
+  static void start_dots(const int16_t* const (&pairs)[C], __m256i (&dot)[C][2]) {
+    const __m256i offset = _mm256_set1_epi16(-panel_code_offset(Traits));
     for (int c = 0; c < C; ++c) {
-      const __m256i a = broadcast4(q[c] + at);
-      dot[c][0] = in_order(_mm256_add_epi16(dot[c][0], _mm256_maddubs_epi16(w0, a)));
-      dot[c][1] = in_order(_mm256_add_epi16(dot[c][1], _mm256_maddubs_epi16(w1, a)));
+      dot[c][0] = dot[c][1] = _mm256_mullo_epi16(broadcast4(pairs[c]), offset);
     }
   }
 
   // The integer products of a block: Σ (code - offset) q, as int32.
-  template <int C>
-  static void dot_nibbles(const uint8_t* codes, const int8_t* const (&q)[C],
-                          const int16_t* const (&pairs)[C], __m256i (&dot)[C][2]) {
-    const __m256i mask = _mm256_set1_epi8(15);
-    const __m256i offset = _mm256_set1_epi16(-kQ4Offset);
-    for (int c = 0; c < C; ++c) {
-      dot[c][0] = dot[c][1] = _mm256_mullo_epi16(broadcast4(pairs[c]), offset);
-    }
-#pragma GCC unroll 4
-    for (int j = 0; j < 4; ++j) {
-      const __m256i w0 = load(codes + 64 * j);
-      const __m256i w1 = load(codes + 64 * j + 32);
-      add_products(_mm256_and_si256(w0, mask), _mm256_and_si256(w1, mask), q, 4 * j, dot);
-      add_products(_mm256_and_si256(_mm256_srli_epi16(w0, 4), mask),
-                   _mm256_and_si256(_mm256_srli_epi16(w1, 4), mask), q, 16 + 4 * j, dot);
-    }
+  template <PanelTraits Traits, int C>
+  static void dot_codes(const uint8_t* codes, const int8_t* const (&q)[C],
+                        const int16_t* const (&pairs)[C], __m256i (&dot)[C][2]) {
+    start_dots<Traits, C>(pairs, dot);
+    add_quads<Traits, C>(codes, q, dot, Indices<0, 4, 1, 5, 2, 6, 3, 7>{});
     const __m256i ones = _mm256_set1_epi16(1);
     for (int c = 0; c < C; ++c) {
       dot[c][0] = _mm256_madd_epi16(dot[c][0], ones);
       dot[c][1] = _mm256_madd_epi16(dot[c][1], ones);
     }
+  }
+
+  // The same, each half of the block times its factor.
+  template <PanelTraits Traits, int C>
+  static void dot_halves(const uint8_t* codes, const int8_t* const (&q)[C],
+                         const int16_t* const (&pairs)[C], __m256i (&dot)[C][2]) {
+    const uint8_t* factors = codes - panel_scale_bytes(Traits);
+    __m256i part[C][2];
+    start_dots<Traits, C>(pairs, part);
+    add_quads<Traits, C>(codes, q, part, Indices<0, 1, 2, 3>{});
+    for (int c = 0; c < C; ++c) {
+      for (int half = 0; half < 2; ++half) {
+        dot[c][half] = _mm256_madd_epi16(part[c][half], factor_pairs(factors + 8 * half));
+      }
+    }
+    const int16_t* upper[C];
+    for (int c = 0; c < C; ++c) upper[c] = pairs[c] + 2;
+    start_dots<Traits, C>(upper, part);
+    add_quads<Traits, C>(codes, q, part, Indices<4, 5, 6, 7>{});
+    for (int c = 0; c < C; ++c) {
+      for (int half = 0; half < 2; ++half) {
+        dot[c][half] = _mm256_add_epi32(
+            dot[c][half],
+            _mm256_madd_epi16(part[c][half], factor_pairs(factors + kPanelRows + 8 * half)));
+      }
+    }
+  }
+
+  // Eight int8, each as two int16.
+  static __m256i factor_pairs(const uint8_t* p) {
+    const __m128i bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(p));
+    return _mm256_cvtepi8_epi16(_mm_unpacklo_epi8(bytes, bytes));
   }
 
   template <int C>
@@ -82,13 +118,15 @@ struct PanelAvx2 : TileAvx2 {
     const int16_t* pairs[C];
     for (int c = 0; c < C; ++c) {
       q[c] = x[c].q + b * kActivationBlock;
-      pairs[c] = x[c].pairs + 2 * b;
+      pairs[c] = x[c].pairs + 64 / panel_sub(Traits) * b;
     }
     __m256i dot[C][2];
     if constexpr (Traits.code_bits == 8) {
       dot_bytes<C>(codes, q, dot);
+    } else if constexpr (Traits.factors == PanelFactors::of_halves) {
+      dot_halves<Traits, C>(codes, q, pairs, dot);
     } else {
-      dot_nibbles<C>(codes, q, pairs, dot);
+      dot_codes<Traits, C>(codes, q, pairs, dot);
     }
     for (int half = 0; half < 2; ++half) {
       __m256 d;
@@ -108,7 +146,8 @@ struct PanelAvx2 : TileAvx2 {
   template <PanelTraits Traits, int C>
   [[gnu::noinline]] static void run_panel(const PanelArgs& args) {  // shared by many types
     Column x[C];
-    for (int c = 0; c < C; ++c) x[c] = column<32>(*args.x, args.first_block, args.m + c);
+    for (int c = 0; c < C; ++c)
+      x[c] = column<panel_sub(Traits)>(*args.x, args.first_block, args.m + c);
     __m256 sum[C][2];
     for (int c = 0; c < C; ++c) sum[c][0] = sum[c][1] = _mm256_setzero_ps();
     for (int64_t b = 0; b < args.blocks; ++b) {

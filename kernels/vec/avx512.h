@@ -44,9 +44,16 @@ struct Avx512 : Avx2 {
   static Wide wide_words(int16_t value) { return _mm512_set1_epi16(value); }
   // sum + u * a in groups of four, u unsigned, a signed: no saturation.
   static Wide wide_add_dot(Wide sum, Wide u, Wide a) { return _mm512_dpbusd_epi32(sum, u, a); }
-  // The low nibbles of all bytes; the high ones.
-  static Wide wide_low(Wide a) { return _mm512_and_si512(a, _mm512_set1_epi8(15)); }
-  static Wide wide_high(Wide a) { return wide_low(_mm512_srli_epi16(a, 4)); }
+  static Wide wide_fill(int8_t value) { return _mm512_set1_epi8(value); }
+  static Wide wide_and(Wide a, Wide b) { return _mm512_and_si512(a, b); }
+  static Wide wide_or(Wide a, Wide b) { return _mm512_or_si512(a, b); }
+  // As shift().
+  template <int N>
+  static Wide wide_shift(Wide a) {
+    if constexpr (N > 0) return _mm512_srli_epi16(a, N);
+    if constexpr (N < 0) return _mm512_slli_epi16(a, -N);
+    return a;
+  }
   // Sums of neighbouring int16 products.
   static Wide wide_dot_words(Wide a, Wide b) { return _mm512_madd_epi16(a, b); }
   // With a full mask: the plain intrinsic of GCC 12 warns of its own undefined operand.
@@ -60,6 +67,11 @@ struct Avx512 : Avx2 {
   static WideFloats wide_from_bytes(const void* p) {
     return wide_to_float(
         _mm512_maskz_cvtepu8_epi32(0xffff, _mm_loadu_si128(static_cast<const __m128i*>(p))));
+  }
+  // Sixteen int8.
+  static WideFloats wide_from_int8(const void* p) {
+    return wide_to_float(
+        _mm512_maskz_cvtepi8_epi32(0xffff, _mm_loadu_si128(static_cast<const __m128i*>(p))));
   }
   static WideFloats wide_set(float a) { return _mm512_set1_ps(a); }
   static WideFloats wide_mul(WideFloats a, WideFloats b) { return _mm512_mul_ps(a, b); }

@@ -230,11 +230,22 @@ struct Sim512 {
     for (int i = 0; i < 64; ++i) out.lane[i / 4] += u.lane[i] * static_cast<int8_t>(a.lane[i]);
     return as<Wide>(out);
   }
-  static Wide wide_low(const Wide& a) {
-    return each<Wide>([&](int i) { return a.lane[i] & 15; });
+  static Wide wide_fill(int8_t value) {
+    return each<Wide>([&](int) { return static_cast<uint8_t>(value); });
   }
-  static Wide wide_high(const Wide& a) {
-    return each<Wide>([&](int i) { return a.lane[i] >> 4; });
+  static Wide wide_and(const Wide& a, const Wide& b) {
+    return each<Wide>([&](int i) { return a.lane[i] & b.lane[i]; });
+  }
+  static Wide wide_or(const Wide& a, const Wide& b) {
+    return each<Wide>([&](int i) { return a.lane[i] | b.lane[i]; });
+  }
+  template <int N>
+  static Wide wide_shift(const Wide& a) {
+    using Unsigned = SimVector<uint16_t, 32>;
+    const auto words = as<Unsigned>(a);
+    return as<Wide>(each<Unsigned>([&](int i) {
+      return static_cast<uint16_t>(N >= 0 ? words.lane[i] >> (N & 15) : words.lane[i] << (-N & 15));
+    }));
   }
   static Wide wide_dot_words(const Wide& a, const Wide& b) {
     const auto x = as<WideWords>(a);
@@ -255,6 +266,10 @@ struct Sim512 {
   static WideFloats wide_from_bytes(const void* p) {
     return each<WideFloats>(
         [&](int i) { return static_cast<float>(static_cast<const uint8_t*>(p)[i]); });
+  }
+  static WideFloats wide_from_int8(const void* p) {
+    return each<WideFloats>(
+        [&](int i) { return static_cast<float>(static_cast<const int8_t*>(p)[i]); });
   }
   static WideFloats wide_set(float a) {
     return each<WideFloats>([&](int) { return a; });
