@@ -1,12 +1,16 @@
 /* Sixteen conversations on one model, driven by one poll loop: many_sessions MODEL.gguf
  *
  * All begin with the same instructions, which are computed once. Each conversation has two turns;
- * the second is asked as soon as the first is answered, whatever the others do.
+ * the second is asked as soon as the first is answered, whatever the others do. The loop sleeps in
+ * poll(2) on the engine's descriptor, beside which it could wait for sockets and timers.
  *
  *   cc -std=c99 many_sessions.c $(pkg-config --cflags --libs sits-optima) -o many_sessions
  */
+#define _POSIX_C_SOURCE 200809L
 #include <optima/optima.h>
+#include <poll.h>
 #include <stdio.h>
+#include <unistd.h>
 
 enum { kConversations = 16, kTurns = 2, kEvents = 32 };
 
@@ -68,14 +72,15 @@ static int finish(conversation* c) {
   return 0;
 }
 
-/* Takes what has happened; `open` is the number of conversations that have turns left. */
+/* Takes what has happened; `open` is the number of conversations that have turns left. What does
+ * not fit into `events` leaves the descriptor readable. */
 static int turn(optima_engine* engine, int* open) {
   optima_event events[kEvents];
   optima_error* error = NULL;
   size_t count = 0;
   size_t i;
   int code = 0;
-  if (optima_poll(engine, events, kEvents, sizeof events[0], 100, &count, &error) != OPTIMA_OK) {
+  if (optima_poll(engine, events, kEvents, sizeof events[0], 0, &count, &error) != OPTIMA_OK) {
     return fail("poll", error);
   }
   for (i = 0; i < count; ++i) {
@@ -97,9 +102,13 @@ static int talk(optima_engine* engine, optima_model* model) {
   static conversation all[kConversations];
   optima_error* error = NULL;
   int64_t cached_tokens = 0;
+  struct pollfd wakeup = {-1, POLLIN, 0};
   int open = 0;
   int code = 0;
   int i;
+  if (optima_engine_wakeup_fd(engine, &wakeup.fd, &error) != OPTIMA_OK) {
+    return fail("wakeup", error);
+  }
   for (i = 0; i < kConversations && code == 0; ++i) {
     all[i].number = i + 1;
     if (optima_session_create(model, NULL, &all[i].session, &error) != OPTIMA_OK) {
@@ -109,12 +118,15 @@ static int talk(optima_engine* engine, optima_model* model) {
       if (code == 0) ++open;
     }
   }
-  while (open > 0 && code == 0) code = turn(engine, &open);
+  while (open > 0 && code == 0) {
+    if (poll(&wakeup, 1, -1) == 1) code = turn(engine, &open);
+  }
   for (i = 0; i < kConversations; ++i) {
     cached_tokens += all[i].cached_tokens;
     optima_request_destroy(all[i].request);
     optima_session_destroy(all[i].session);
   }
+  close(wakeup.fd);
   if (code == 0) printf("%lld prompt tokens were not computed again\n", (long long)cached_tokens);
   return code;
 }

@@ -199,6 +199,28 @@ typedef int32_t optima_token_kind;
 #define OPTIMA_TOKEN_UNUSED 5 /* A gap. */
 #define OPTIMA_TOKEN_BYTE 6 /* One byte. */
 
+/* Why no token of a prompt came from KV that was there (cached_tokens is 0). */
+typedef int32_t optima_cache_miss;
+#define OPTIMA_CACHE_MISS_NONE 0 /* Some did. */
+/* The prompt is too short: KV is shared in blocks of 16 tokens, and the last token is always
+ * computed. */
+#define OPTIMA_CACHE_MISS_SHORT 1
+/* The request wants logits, log-probabilities or hidden rows of its first 16 tokens, which have
+ * to be computed. */
+#define OPTIMA_CACHE_MISS_SCORED 2
+/* The model is an encoder: the KV of a token depends on those behind it. */
+#define OPTIMA_CACHE_MISS_ENCODER 3
+#define OPTIMA_CACHE_MISS_NOT_BEGUN 4 /* The request ended before it was looked for. */
+#define OPTIMA_CACHE_MISS_NEW 5 /* No prompt began so before, or too long ago to tell. */
+/* One did, with another model, path, kind of output or context, or in a restored session: its KV
+ * is not the same. */
+#define OPTIMA_CACHE_MISS_OTHER 6
+#define OPTIMA_CACHE_MISS_RECLAIMED 7 /* One did; its memory was wanted for other tokens. */
+/* One did; the engine keeps no KV that no session holds (kv_cached_bytes). */
+#define OPTIMA_CACHE_MISS_NOT_KEPT 8
+/* One did; of the layers with a sliding window the tokens before this prompt's end are gone. */
+#define OPTIMA_CACHE_MISS_WINDOW 9
+
 /* Which struct an optima_options object fills. */
 typedef int32_t optima_options_kind;
 #define OPTIMA_OPTIONS_ENGINE 1 /* optima_engine_options. */
@@ -299,6 +321,7 @@ typedef struct optima_metadata optima_metadata;
 typedef struct optima_tensor_info optima_tensor_info;
 typedef struct optima_memory optima_memory;
 typedef struct optima_metrics optima_metrics;
+typedef struct optima_session_kv optima_session_kv;
 typedef struct optima_probe_report optima_probe_report;
 typedef struct optima_api_v1 optima_api_v1;
 
@@ -388,10 +411,13 @@ struct optima_engine_options {
   /* Most requests that wait to begin. One more is refused with BUSY: the error has the number
    * that would wait, the room and this limit. 0 = no limit. */
   int64_t queue_max;
+  /* Most events of KV that wait for optima_kv_events_poll (optima_unstable.h); about 100 bytes
+   * each. 0 = none are recorded. */
+  int64_t kv_events;
 };
 #define OPTIMA_ENGINE_OPTIONS_INIT \
   { (uint32_t)sizeof(optima_engine_options), 0, NULL, 0, 0, NULL, 0, 0, 0, 0, NULL, NULL, NULL, \
-    NULL, NULL, NULL, NULL, 0, 0, 0 }
+    NULL, NULL, NULL, NULL, 0, 0, 0, 0 }
 
 /* How a model is opened. All zero = the defaults. */
 struct optima_model_options {
@@ -609,9 +635,11 @@ struct optima_counters {
   int64_t kv_bytes_read; /* KV read by all steps. */
   int64_t draft_tokens; /* Tokens that steps guessed. */
   int64_t draft_tokens_accepted; /* Of them, right ones. */
+  optima_cache_miss cache_miss; /* Why cached_tokens is 0. */
+  uint32_t reserved2; /* Zero. */
 };
 #define OPTIMA_COUNTERS_INIT \
-  { (uint32_t)sizeof(optima_counters), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+  { (uint32_t)sizeof(optima_counters), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* Sizes of a model. 0 (ids -1) = unknown, as for a vocabulary-only load. */
 struct optima_model_info {
@@ -713,9 +741,29 @@ struct optima_metrics {
   uint64_t preemptions; /* Requests that gave up their KV memory for others, to go on later. */
   /* Idle sessions whose KV memory was taken; their next request computes it again. */
   uint64_t sessions_dropped;
+  /* KV pages that audits found leaked, kept for nothing or miscounted: 0. */
+  uint64_t kv_audit_faults;
 };
 #define OPTIMA_METRICS_INIT \
-  { (uint32_t)sizeof(optima_metrics), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+  { (uint32_t)sizeof(optima_metrics), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+
+/* What a session holds of KV. A page holds 16 tokens of some layers; one that several sessions
+ * hold is counted for each of them, and in memory once. While a request runs, with the pages of
+ * its step. */
+struct optima_session_kv {
+  uint32_t struct_size; /* Set by the caller; at most so many bytes are written. */
+  uint32_t reserved1; /* Zero. */
+  int64_t tokens; /* Tokens whose KV is there; the others are computed by the next request. */
+  int64_t pages; /* Pages held. */
+  int64_t bytes; /* Their size. */
+  int64_t shared_pages; /* Of them, those that other sessions hold too. */
+  int64_t shared_bytes; /* Their size. */
+  /* What the hashes of its KV events begin with (optima_unstable.h): equal for sessions that can
+   * share. */
+  uint64_t kv_root;
+};
+#define OPTIMA_SESSION_KV_INIT \
+  { (uint32_t)sizeof(optima_session_kv), 0, 0, 0, 0, 0, 0, 0 }
 
 /* What the machine can do. 0 = not measured. GB = 10^9 bytes. */
 struct optima_probe_report {
@@ -1210,6 +1258,25 @@ OPTIMA_MT_SAFE OPTIMA_API optima_status optima_metrics_render(
     const optima_engine* engine, optima_metric_names names, const char* label,
     size_t label_bytes, optima_buffer** out, optima_error** err) OPTIMA_NOEXCEPT;
 
+/* Name of a reason in small letters, such as "reclaimed"; "?" for an unknown value. Static.
+ * Since 1.1. */
+OPTIMA_MT_SAFE OPTIMA_API const char* optima_cache_miss_name(
+    optima_cache_miss miss) OPTIMA_NOEXCEPT;
+
+/* What the session holds of KV, as of now. Since 1.1. */
+OPTIMA_MT_SAFE OPTIMA_API optima_status optima_session_kv_query(
+    const optima_session* session, optima_session_kv* out, optima_error** err) OPTIMA_NOEXCEPT;
+
+/* For event loops (poll, epoll, select): *fd becomes a descriptor that is readable exactly while
+ * optima_poll has events to give, and for good once the engine is destroyed. Level-triggered: it
+ * stays readable until optima_poll has taken the last event. It belongs to the caller, who
+ * closes it, before or after the engine; every call makes a new one. Wait for it only: do not
+ * read or write it. It is closed by exec; a child after fork may close its copy and nothing
+ * else. UNSUPPORTED on systems without eventfd; IO when the process has no descriptor left.
+ * Since 1.1. */
+OPTIMA_MT_SAFE OPTIMA_API optima_status optima_engine_wakeup_fd(
+    optima_engine* engine, int32_t* fd, optima_error** err) OPTIMA_NOEXCEPT;
+
 /* All functions, for users of dlopen: optima_get_api. Only ever grows at the end; struct_size
  * says how far. */
 struct optima_api_v1 {
@@ -1353,6 +1420,10 @@ struct optima_api_v1 {
   optima_status (*metrics_render)(const optima_engine* engine, optima_metric_names names,
                                   const char* label, size_t label_bytes, optima_buffer** out,
                                   optima_error** err);
+  const char* (*cache_miss_name)(optima_cache_miss miss);
+  optima_status (*session_kv_query)(const optima_session* session, optima_session_kv* out,
+                                    optima_error** err);
+  optima_status (*engine_wakeup_fd)(optima_engine* engine, int32_t* fd, optima_error** err);
 };
 
 #ifdef __cplusplus

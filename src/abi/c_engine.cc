@@ -72,6 +72,7 @@ Result<engine::EngineOptions> read_options(const optima_engine_options& options)
   out.kv_budget_bytes = options.kv_budget_bytes;
   out.kv_cached_bytes = options.kv_cached_bytes;
   out.queue_max = options.queue_max;
+  out.kv_events = options.kv_events;
   return out;
 }
 

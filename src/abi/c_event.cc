@@ -104,6 +104,17 @@ optima_status optima_poll(optima_engine* engine, optima_event* events, size_t ca
   });
 }
 
+optima_status optima_engine_wakeup_fd(optima_engine* engine, int32_t* fd,
+                                      optima_error** err) noexcept {
+  return guard(err, [&]() -> Status {
+    if (fd != nullptr) *fd = -1;
+    OPTIMA_ASSIGN(const auto box, enter(engine));
+    if (fd == nullptr) return Status(Code::invalid_argument, "fd: NULL");
+    OPTIMA_ASSIGN(*fd, box->engine->wakeup_fd());
+    return {};
+  });
+}
+
 void optima_event_release(optima_event* event) noexcept {
   guard([&] {
     if (event == nullptr || event->owner == nullptr) return;

@@ -24,6 +24,11 @@ constexpr std::array kFinishNames = {"none", "stop",      "stop_string", "length
                                      "host", "cancelled", "deadline",    "error",  "embedded"};
 static_assert(kFinishNames.size() == OPTIMA_FINISH_EMBEDDED + 1);
 
+// Index = cache miss.
+constexpr std::array kMissNames = {"none", "short", "scored",    "encoder",  "not_begun",
+                                   "new",  "other", "reclaimed", "not_kept", "window"};
+static_assert(kMissNames.size() == OPTIMA_CACHE_MISS_WINDOW + 1);
+
 constexpr optima_api_v1 kApi = {
     sizeof(optima_api_v1),
     OPTIMA_ABI_VERSION,
@@ -68,5 +73,12 @@ const char* optima_finish_name(optima_finish finish) noexcept {
   return guard(Fallback<const char*>{"?"}, [&]() -> const char* {
     const bool known = finish >= 0 && finish < static_cast<int64_t>(kFinishNames.size());
     return known ? kFinishNames[static_cast<size_t>(finish)] : "?";
+  });
+}
+
+const char* optima_cache_miss_name(optima_cache_miss miss) noexcept {
+  return guard(Fallback<const char*>{"?"}, [&]() -> const char* {
+    const bool known = miss >= 0 && miss < static_cast<int64_t>(kMissNames.size());
+    return known ? kMissNames[static_cast<size_t>(miss)] : "?";
   });
 }

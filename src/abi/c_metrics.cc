@@ -43,6 +43,7 @@ optima_status optima_metrics_query(const optima_engine* engine, optima_metrics* 
     metrics.inter_token_seconds = of.inter_token_s.sum;
     metrics.preemptions = of.preemptions;
     metrics.sessions_dropped = of.sessions_dropped;
+    metrics.kv_audit_faults = of.kv_audit_faults;
     write_struct(out, metrics);
     return {};
   });

@@ -119,6 +119,7 @@ optima_status optima_result_counters(const optima_result* result, optima_counter
     c.kv_bytes_read = counters.kv_bytes_read;
     c.draft_tokens = counters.draft_tokens;
     c.draft_tokens_accepted = counters.draft_tokens_accepted;
+    c.cache_miss = static_cast<optima_cache_miss>(counters.cache_miss);
     write_struct(out, c);
     return {};
   });

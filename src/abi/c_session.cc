@@ -137,6 +137,24 @@ int64_t optima_session_save_bytes(const optima_session* session) noexcept {
   });
 }
 
+optima_status optima_session_kv_query(const optima_session* session, optima_session_kv* out,
+                                      optima_error** err) noexcept {
+  return guard(err, [&]() -> Status {
+    OPTIMA_ASSIGN(const auto box, enter(session));
+    OPTIMA_TRY(check_out("out", out));
+    const optima::engine::SessionKv of = box->session->kv();
+    optima_session_kv kv{};
+    kv.tokens = of.tokens;
+    kv.pages = of.use.pages;
+    kv.bytes = of.use.bytes;
+    kv.shared_pages = of.use.shared_pages;
+    kv.shared_bytes = of.use.shared_bytes;
+    kv.kv_root = of.root;
+    write_struct(out, kv);
+    return {};
+  });
+}
+
 optima_status optima_session_save_path(const optima_session* session, const char* path,
                                        size_t path_bytes, optima_error** err) noexcept {
   return guard(err, [&]() -> Status {

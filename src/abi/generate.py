@@ -2,8 +2,9 @@
 """Writes everything that follows from optima.yaml; `--check` compares instead of writing.
 
 Outputs: the public headers, the function table, the option keys, the version script, the symbol
-list and the layout test. `--freeze` appends what is new to tests/abi/frozen_1.txt, the list of
-promises; every run fails when a promise of that list is no longer kept. Needs python3-yaml only.
+list and the layout test. What is marked `unstable` is in the unstable header alone. `--freeze`
+appends what is new to tests/abi/frozen_1.txt, the list of promises; every run fails when a promise
+of that list is no longer kept. Needs python3-yaml only.
 """
 import argparse
 import pathlib
@@ -46,15 +47,21 @@ class Spec:
     def __init__(self, text):
         data = yaml.safe_load(text)
         self.version = data["version"]
-        self.constants = data["constants"]
         self.handles = data["handles"]
         self.callbacks = data["callbacks"]
-        self.structs = data["structs"]
-        self.functions = data["functions"]
-        self.typedefs = {g["type"] for g in self.constants if g["type"].startswith("optima_")}
-        for function in self.functions:
+        self.constants, self.unstable_constants = self.split(data["constants"])
+        self.structs, self.unstable_structs = self.split(data["structs"])
+        self.functions, self.unstable_functions = self.split(data["functions"])
+        self.typedefs = {g["type"] for g in data["constants"] if g["type"].startswith("optima_")}
+        for function in data["functions"]:
             if function["mt"] not in ("SAFE", "PER_OBJECT", "SIGNAL"):
                 sys.exit(f"{function['name']}: unknown thread tag {function['mt']}")
+
+    @staticmethod
+    def split(rows):
+        """Those of the public header, and those without a promise."""
+        return ([row for row in rows if not row.get("unstable")],
+                [row for row in rows if row.get("unstable")])
 
     def size(self, ctype):
         if ctype.endswith("*") or ctype.endswith("_fn"):
@@ -161,9 +168,9 @@ def constant_value(group, value):
     return f"({number})" if number < 0 else str(number)
 
 
-def constants_text(spec):
-    out = [rule("Constants")]
-    for group in spec.constants:
+def constants_text(spec, constants):
+    out = []
+    for group in constants:
         out.append("\n" + comment(group["doc"]))
         if group["type"] in spec.typedefs:
             out.append(f"typedef int32_t {group['type']};")
@@ -222,7 +229,8 @@ def init_macro(spec, struct):
 
 
 def function_text(function):
-    doc = comment(f"{function['doc']} Since {function.get('since', '1.0')}.")
+    since = "" if function.get("unstable") else f" Since {function.get('since', '1.0')}."
+    doc = comment(function["doc"] + since)
     head = f"OPTIMA_MT_{function['mt']} OPTIMA_API {function['returns']} {function['name']}"
     return doc + "\n" + prototype(head, function["params"], " OPTIMA_NOEXCEPT;")
 
@@ -242,8 +250,8 @@ def table_text(spec):
 def header_text(spec):
     major, minor, patch = spec.version["release"].split(".")
     parts = [PROLOGUE.format(release=spec.version["release"], note=NOTE, major=major, minor=minor,
-                             patch=patch, abi=spec.version["abi"]), constants_text(spec),
-             "\n" + rule("Handles") + "\n"]
+                             patch=patch, abi=spec.version["abi"]), rule("Constants"),
+             constants_text(spec, spec.constants), "\n" + rule("Handles") + "\n"]
     for handle in spec.handles:
         name = handle["name"]
         parts.append(comment(handle["doc"]) + f"\ntypedef struct {name} {name};")
@@ -270,14 +278,34 @@ def unstable_text(spec):
  * {NOTE}
  *
  * A program that uses them must be built against exactly the release it runs with; they live in
- * the version node OPTIMA_UNSTABLE. Release {spec.version['release']} has none. */
+ * the version node OPTIMA_UNSTABLE and are not in optima_api_v1. */
+/* clang-format off */
 #ifndef OPTIMA_OPTIMA_UNSTABLE_H
 #define OPTIMA_OPTIMA_UNSTABLE_H
 
 #include "optima/optima.h"
 
+#ifdef __cplusplus
+extern "C" {{
+#endif
+
 /* Compare with optima_version() at run time before calling anything declared here. */
 #define OPTIMA_UNSTABLE_RELEASE "{spec.version['release']}"
+
+{rule("Constants")}
+{constants_text(spec, spec.unstable_constants)}
+
+{rule("Structs")}
+
+{chr(10).join(f"typedef struct {s['name']} {s['name']};" for s in spec.unstable_structs)}
+
+{chr(10).join(struct_text(spec, s) + chr(10) for s in spec.unstable_structs)}
+{rule("Functions")}
+
+{chr(10).join(function_text(f) + chr(10) for f in spec.unstable_functions)}
+#ifdef __cplusplus
+}}
+#endif
 
 #endif /* OPTIMA_OPTIMA_UNSTABLE_H */
 """
@@ -345,7 +373,7 @@ def options_text(spec):
 def struct_sizes_text(spec):
     """The smallest struct_size that a host can have: the struct as its first release had it."""
     lines = [f"// {NOTE}"]
-    for struct in spec.structs:
+    for struct in spec.structs + spec.unstable_structs:
         if struct["kind"] == "plain":
             continue
         since = str(struct.get("since", "1.0"))
@@ -358,13 +386,15 @@ def struct_sizes_text(spec):
 
 
 def version_node(function):
+    if function.get("unstable"):
+        return "OPTIMA_UNSTABLE"
     return "OPTIMA_" + str(function.get("since", "1.0"))
 
 
 def symbols_map_text(spec):
     lines = [f"# {NOTE}"]
     nodes = {}
-    for function in spec.functions:
+    for function in spec.functions + spec.unstable_functions:
         nodes.setdefault(version_node(function), []).append(function["name"])
     previous = ""
     for node, names in nodes.items():
@@ -377,7 +407,8 @@ def symbols_map_text(spec):
 
 
 def symbols_text(spec):
-    return "\n".join(sorted(f"{f['name']}@@{version_node(f)}" for f in spec.functions)) + "\n"
+    functions = spec.functions + spec.unstable_functions
+    return "\n".join(sorted(f"{f['name']}@@{version_node(f)}" for f in functions)) + "\n"
 
 
 # ---------------------------------------------------------------- tests
@@ -385,11 +416,12 @@ def symbols_text(spec):
 def layout_text(spec):
     lines = [f"/* {NOTE}",
              " * Sizes and offsets of every struct on LP64 targets; the compiler checks them. */",
-             "/* clang-format off */", '#include "optima/optima.h"', "",
+             "/* clang-format off */", '#include "optima/optima.h"',
+             '#include "optima/optima_unstable.h"', "",
              "#define SIZE(type, n) _Static_assert(sizeof(type) == (n), #type)",
              "#define AT(type, field, n) _Static_assert(offsetof(type, field) == (n), "
              "#type \".\" #field)", ""]
-    for struct in spec.structs:
+    for struct in spec.structs + spec.unstable_structs:
         rows, size = spec.layout(struct)
         lines.append(f"SIZE({struct['name']}, {size});")
         lines += [f"AT({struct['name']}, {name}, {offset});" for name, offset in rows]

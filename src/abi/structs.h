@@ -12,6 +12,7 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "optima/optima.h"
+#include "optima/optima_unstable.h"
 
 namespace optima::abi {
 

@@ -19,10 +19,11 @@ TimePoint now() {
 // retire -> publish -> admit -> schedule -> forward (pack, body, head, sample, commit, publish).
 // False = nothing ran.
 bool EngineImpl::turn(Sessions& released) {
-  batch_.clear();
+  if (kAuditTurns > 0 && turns_++ % kAuditTurns == 0) audit_kv();
   ModelRunner* runner = nullptr;
   {
     const std::lock_guard lock(hub_->mutex);
+    batch_.clear();
     const TimePoint time = now();
     for (size_t i = active_.size(); i-- > 0;)
       if (const auto reason = active_[i]->interrupted(time))
@@ -171,6 +172,7 @@ void EngineImpl::forward(ModelRunner* runner, Sessions& released) {
     if (const auto reason = request.publish_tokens(time))
       retire(request, *reason, {}, time, released);
   }
+  batch_.clear();
 }
 
 // The head over the scored rows, a tile at a time; each row goes to its request.

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,6 +20,7 @@
 #include "base/status.h"
 #include "engine/metrics.h"
 #include "engine/request.h"
+#include "kv/audit.h"
 #include "kv/snapshot.h"
 #include "model/config.h"
 #include "model/model_file.h"
@@ -32,6 +34,7 @@ namespace optima::engine {
 enum class Drive : int32_t { library = 0, host = 1 };
 
 inline constexpr int64_t kNothingCached = -1;
+inline constexpr int64_t kKvEventsMax = 1 << 24;
 
 struct EngineOptions {
   int threads = 0;                 // 0 = affinity ∩ cgroup quota
@@ -47,7 +50,8 @@ struct EngineOptions {
   int64_t kv_cached_bytes = 0;
   // Most requests that wait to begin; beyond, a new one is refused (Code::busy). 0 = no limit.
   int64_t queue_max = 0;
-  LogSink log;  // empty = silent
+  int64_t kv_events = 0;  // most of them that wait for take_kv_events(); 0 = none are recorded
+  LogSink log;            // empty = silent
 };
 
 enum class LoadContent : int32_t {
@@ -92,6 +96,13 @@ struct MemoryUse {
   int64_t weights_packed_bytes = 0;
 };
 
+// What one session holds of KV.
+struct SessionKv {
+  int64_t tokens = 0;  // whose KV is there
+  kv::TableUse use;
+  kv::BlockHash root = 0;  // the parent of its first block in KV events
+};
+
 class Engine;
 
 class Model {
@@ -129,6 +140,7 @@ class Session {
   // `io` when the writer fails.
   virtual Status save(const kv::SnapshotWrite& write) const = 0;
   virtual int64_t save_bytes() const = 0;  // that save() would write now
+  virtual SessionKv kv() const = 0;        // busy sessions: with the pages of the step that runs
   // The host lets go: a running request is cancelled, new ones are refused.
   virtual void close() = 0;
 };
@@ -175,6 +187,10 @@ class Engine {
   // negative = forever) when there are none and requests are running; with nothing running it
   // returns at once.
   virtual std::vector<Event> poll(size_t events_max, int64_t timeout_ms) = 0;
+  // A descriptor of the caller's own that is readable while poll() has events, and for good once
+  // the engine is closed. To be waited for and closed, not read or written. `unsupported` where the
+  // system has none.
+  virtual Result<int> wakeup_fd() = 0;
 
   // One turn: schedule, pack, forward, sample, commit, publish. False = nothing to do. Only with
   // Drive::host (invalid_state otherwise); busy when another thread is inside.
@@ -186,6 +202,12 @@ class Engine {
 
   virtual MemoryUse memory() const = 0;
   virtual Metrics metrics() const = 0;
+  // Of all KV pages, as of now; nothing else runs in the engine meanwhile but a batch. What is
+  // found is logged and counted in the metrics.
+  virtual kv::AuditReport audit_kv() = 0;
+  // What of KV has become known by its tokens, or unknown, since the last call (kv/event_log.h).
+  // invalid_state without kv_events.
+  virtual Result<kv::KvEventsTaken> take_kv_events(std::span<kv::KvEvent> out) = 0;
   virtual int threads() const = 0;
 };
 

@@ -15,7 +15,7 @@ TimePoint now() {
 
 kv::PoolLimits kv_limits(const EngineOptions& options) {
   constexpr int64_t kCachedMax = int64_t{512} << 20;
-  kv::PoolLimits limits{options.kv_budget_bytes, options.kv_cached_bytes};
+  kv::PoolLimits limits{options.kv_budget_bytes, options.kv_cached_bytes, options.kv_events};
   if (limits.budget_bytes == 0 && options.memory_limit_bytes == 0)
     limits.budget_bytes = free_memory_bytes() / 2;
   if (limits.cached_bytes == 0) {
@@ -46,6 +46,10 @@ Result<std::shared_ptr<Engine>> Engine::create(const EngineOptions& options) {
   if (options.queue_max < 0)
     return Status(Code::invalid_argument, text("queue_max is ", options.queue_max, ", wanted >= 0"),
                   {options.queue_max, -1, -1});
+  if (options.kv_events < 0 || options.kv_events > kKvEventsMax)
+    return Status(Code::invalid_argument,
+                  text("kv_events is ", options.kv_events, ", allowed are 0 to ", kKvEventsMax),
+                  {options.kv_events, -1, kKvEventsMax});
   if ((options.allocator.allocate == nullptr) != (options.allocator.release == nullptr))
     return Status(Code::invalid_argument, "the host allocator needs both functions or none");
   OPTIMA_ASSIGN(auto pool,
@@ -285,11 +289,12 @@ std::vector<Event> EngineImpl::poll(size_t events_max, int64_t timeout_ms) {
   } else if (timeout_ms > 0) {
     hub_->events.wait_for(lock, std::chrono::milliseconds(timeout_ms), ready);
   }
-  const size_t count = std::min(events_max, queue_.size());
-  std::vector<Event> out(std::make_move_iterator(queue_.begin()),
-                         std::make_move_iterator(queue_.begin() + static_cast<ptrdiff_t>(count)));
-  queue_.erase(queue_.begin(), queue_.begin() + static_cast<ptrdiff_t>(count));
-  return out;
+  return queue_.take(events_max);
+}
+
+Result<int> EngineImpl::wakeup_fd() {
+  const std::lock_guard lock(hub_->mutex);
+  return queue_.wakeup_fd();
 }
 
 Result<bool> EngineImpl::step() {
@@ -376,7 +381,7 @@ void EngineImpl::close() {
   }
   std::unique_lock lock(hub_->mutex);
   hub_->events.wait(lock, [this] { return active_.empty(); });
-  queue_.clear();
+  queue_.close();
   token_->stop.store(true);
   hub_->work.notify_all();
   std::thread driver = std::move(driver_);

@@ -11,12 +11,20 @@
 
 #include "engine/batch.h"
 #include "engine/engine.h"
+#include "engine/event_queue.h"
 #include "engine/hub.h"
 #include "engine/request_impl.h"
 #include "scheduler/memory.h"
 #include "scheduler/queue.h"
 
 namespace optima::engine {
+
+// How often the engine audits its KV pages by itself; 0 = never.
+#ifdef NDEBUG
+inline constexpr uint64_t kAuditTurns = 0;
+#else
+inline constexpr uint64_t kAuditTurns = 64;
+#endif
 
 class EngineImpl final : public Engine, public std::enable_shared_from_this<EngineImpl> {
  public:
@@ -39,10 +47,13 @@ class EngineImpl final : public Engine, public std::enable_shared_from_this<Engi
   Result<std::vector<std::shared_ptr<Request>>> run_all(const std::shared_ptr<Session>& session,
                                                         std::vector<RequestSpec> specs) override;
   std::vector<Event> poll(size_t events_max, int64_t timeout_ms) override;
+  Result<int> wakeup_fd() override;
   Result<bool> step() override;
   void close() override;
   MemoryUse memory() const override;
   Metrics metrics() const override;
+  kv::AuditReport audit_kv() override;
+  Result<kv::KvEventsTaken> take_kv_events(std::span<kv::KvEvent> out) override;
   int threads() const override { return pool_->size(); }
 
  private:
@@ -92,6 +103,7 @@ class EngineImpl final : public Engine, public std::enable_shared_from_this<Engi
       const std::shared_ptr<RequestImpl>& request,
       const std::function<Verdict(const Event&)>& on_event);
   bool called_back_on_this_thread() const;
+  int64_t tokens_in_flight(const kv::PageTable& table) const;
   void log(LogLevel level, std::string_view message) const {
     if (options_.log) options_.log(level, message);
   }
@@ -107,14 +119,15 @@ class EngineImpl final : public Engine, public std::enable_shared_from_this<Engi
 
   // Under the hub's lock.
   std::vector<std::shared_ptr<RequestImpl>> active_;  // in order of arrival
-  std::deque<Event> queue_;
+  EventQueue queue_;
   std::vector<std::thread::id> in_callback_;
   std::vector<std::weak_ptr<ModelImpl>> models_;
   bool closed_ = false;
   bool stalled_ = false;  // the last turn found requests, but no memory for them
 
-  // Of the turn.
+  // Of the turn. The batch changes under the hub's lock, and is empty when none is computed.
   PackedBatch batch_;
+  uint64_t turns_ = 0;
   std::vector<scheduler::Candidate> candidates_;
   std::vector<RequestImpl*> order_;  // who could run, first ones first
   std::vector<scheduler::Slot> slots_, by_rank_;

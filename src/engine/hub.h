@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/metrics.h"
+#include "kv/audit.h"
 #include "scheduler/order.h"
 
 namespace optima::engine {
@@ -22,6 +23,7 @@ struct Hub {
   uint64_t uses = 0;                   // of sessions so far
   std::vector<SessionImpl*> sessions;  // all there are
   Metrics metrics;                     // the gauges are filled in when asked for
+  kv::TableList tables;                // of all sessions; those in it change under the mutex
 };
 
 }  // namespace optima::engine

@@ -154,6 +154,10 @@ void write_counters(Writer& out, const Metrics& m) {
           m.preemptions);
   counter({"optima_sessions_dropped_total", nullptr, "Idle sessions whose KV was taken."},
           m.sessions_dropped);
+  counter({"optima_kv_audits_total", nullptr, "Audits of all KV pages."}, m.kv_audits);
+  counter(
+      {"optima_kv_audit_faults_total", nullptr, "KV pages leaked, kept for nothing, miscounted."},
+      m.kv_audit_faults);
   out.by_reason(
       {"optima_requests_total", "vllm:request_success_total", "Requests that ended, by reason."},
       m.finished);

@@ -50,6 +50,8 @@ struct Metrics {
   uint64_t batches = 0;
   uint64_t preemptions = 0;       // requests that gave up their pages, to go on later
   uint64_t sessions_dropped = 0;  // idle ones whose KV was taken
+  uint64_t kv_audits = 0;         // of all pages; in builds with checks every kAuditTurns turns
+  uint64_t kv_audit_faults = 0;   // pages that they found leaked, kept for nothing or miscounted
   std::array<uint64_t, kFinishReasons> finished{};
   Histogram<16> first_token_s{kFirstTokenBounds};
   Histogram<16> inter_token_s{kInterTokenBounds};

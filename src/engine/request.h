@@ -97,9 +97,24 @@ struct RequestSpec {
   void* user = nullptr;                // cookie handed back in every event
 };
 
+// Why no token of a prompt came from KV that was there.
+enum class CacheMiss : int32_t {
+  none = 0,       // some did
+  too_short = 1,  // no whole block before the last token
+  scored = 2,     // rows of the first block are wanted
+  encoder = 3,    // KV depends on the tokens behind
+  not_begun = 4,  // it ended before it was looked for
+  unknown = 5,    // those of kv::Miss
+  elsewhere = 6,
+  reclaimed = 7,
+  not_kept = 8,
+  window = 9,
+};
+
 struct Counters {
   int64_t prompt_tokens = 0;
-  int64_t cached_tokens = 0;  // of the prompt, taken from KV
+  int64_t cached_tokens = 0;                    // of the prompt, taken from KV
+  CacheMiss cache_miss = CacheMiss::not_begun;  // why that is 0
   int64_t output_tokens = 0;
   int64_t draft_tokens = 0;           // guesses that passes checked
   int64_t draft_tokens_accepted = 0;  // of them, right ones

@@ -183,6 +183,7 @@ void RequestImpl::claim(TimePoint now) {
   result_.prompt_ids = s.tokens_;
   result_.counters.prompt_tokens = total;
   result_.counters.cached_tokens = reuse;
+  if (reuse > 0) result_.counters.cache_miss = CacheMiss::none;
   if (spec_.prompt_logprobs_from >= 0) {
     if (spec_.prompt_logprobs_from == 0)
       result_.prompt_logprobs.push_back(std::numeric_limits<float>::quiet_NaN());
@@ -209,6 +210,20 @@ void RequestImpl::adopt_prefix() {
   if (!started()) result_.counters.cached_tokens = length;
 }
 
+CacheMiss RequestImpl::why_missed() const {
+  if (result_.counters.cached_tokens > 0) return CacheMiss::none;
+  if (session_->encodes()) return CacheMiss::encoder;
+  const int64_t limit = reuse_limit(prompt_tokens_);
+  if (limit < kv::kPageTokens)
+    return prompt_tokens_ <= kv::kPageTokens ? CacheMiss::too_short : CacheMiss::scored;
+  const kv::PageTable& table = session_->table_;
+  const std::span<const int32_t> tokens(session_->tokens_);
+  const kv::Miss miss = session_->runner().pages->why_missed(
+      table.root(), tokens.first(static_cast<size_t>(limit)), table.groups());
+  return static_cast<CacheMiss>(static_cast<int32_t>(CacheMiss::unknown) +
+                                static_cast<int32_t>(miss));
+}
+
 bool RequestImpl::waits_for_prefix_of(const RequestImpl& other) const {
   if (running_ || session_->encodes()) return false;
   if (other.session_->table_.root() != session_->table_.root()) return false;
@@ -220,6 +235,7 @@ bool RequestImpl::waits_for_prefix_of(const RequestImpl& other) const {
 void RequestImpl::start(TimePoint now) {
   if (started_ != TimePoint{}) return;
   started_ = now;
+  result_.counters.cache_miss = why_missed();
   Metrics& metrics = hub_->metrics;
   metrics.queue_s.add(seconds_between(submitted_, started_));
   metrics.prompt_tokens += static_cast<uint64_t>(prompt_tokens_);
@@ -367,7 +383,7 @@ Event RequestImpl::make_event(EventType type) {
 
 void RequestImpl::publish(Event event) {
   if (delivery_ == Delivery::callback) events_.push_back(std::move(event));
-  if (delivery_ == Delivery::queue) sink_->push_back(std::move(event));
+  if (delivery_ == Delivery::queue) sink_->push(std::move(event));
   hub_->events.notify_all();
 }
 

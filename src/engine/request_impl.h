@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/engine.h"
+#include "engine/event_queue.h"
 #include "engine/hub.h"
 #include "engine/pooler.h"
 #include "engine/request.h"
@@ -99,6 +100,10 @@ class RequestImpl final : public Request, public std::enable_shared_from_this<Re
   std::optional<FinishReason> publish_tokens(TimePoint now);
   // The same for what is left since an earlier pass.
   bool has_chosen() const { return !chosen_.empty(); }
+  // How many tokens behind the session's have KV: of right drafts, until they are published.
+  int64_t chosen_with_kv() const {
+    return chosen_has_kv_ ? static_cast<int64_t>(chosen_.size()) : 0;
+  }
   std::optional<FinishReason> publish_chosen(TimePoint now);
   // Ends the request: result, last event, session freed. Returns the session for the caller to let
   // go of outside the lock.
@@ -107,7 +112,7 @@ class RequestImpl final : public Request, public std::enable_shared_from_this<Re
   // The host's answer to the oldest unanswered event. Under the lock.
   void answer(Verdict verdict);
   std::deque<Event>& own_events() { return events_; }
-  void set_sink(std::deque<Event>* sink) { sink_ = sink; }
+  void set_sink(EventQueue* sink) { sink_ = sink; }
 
   // Before it runs: takes over what other sessions have computed of its tokens.
   void adopt_prefix();
@@ -133,6 +138,7 @@ class RequestImpl final : public Request, public std::enable_shared_from_this<Re
   Status memory_error_of(int64_t tokens) const;
   int64_t adopt_limit() const;
   int64_t reuse_limit(int64_t prompt_tokens) const;
+  CacheMiss why_missed() const;
   void collect_pooled_rows(int32_t row_begin, int64_t tokens, std::vector<ScoredRow>& out) const;
   Status take_logits(const ScoredRow& row, std::span<float> logits);
   Status pool(const ScoredRow& row, std::span<const float> hidden);
@@ -180,8 +186,8 @@ class RequestImpl final : public Request, public std::enable_shared_from_this<Re
   bool waits_for_host_ = false;
   std::optional<Verdict> verdict_;
   bool done_ = false;
-  std::deque<Event> events_;           // Delivery::callback
-  std::deque<Event>* sink_ = nullptr;  // the engine's queue
+  std::deque<Event> events_;    // Delivery::callback
+  EventQueue* sink_ = nullptr;  // the engine's
   RequestResult result_;
 };
 

@@ -153,7 +153,7 @@ std::optional<FinishReason> RequestImpl::publish_chosen(TimePoint now) {
     chosen_.pop_front();
     if (const auto reason = publish_token(std::move(next), now)) return reason;
   }
-  if (chosen_.empty()) session_->table_.abort();  // the pages of wrong drafts
+  session_->table_.abort(chosen_with_kv());  // the pages of wrong drafts
   return std::nullopt;
 }
 

@@ -90,7 +90,8 @@ Status SessionImpl::save(const kv::SnapshotWrite& write) const {
   std::unique_lock lock(hub_->mutex);
   if (busy_with_ != nullptr) return Status(Code::busy, "the session runs a request");
   const std::vector<int32_t> tokens = tokens_;
-  const kv::PageTable table = table_.fork();
+  kv::PageTable table = table_.fork();
+  const kv::TableList::Entry listed(hub_->tables, table);
   lock.unlock();
   const auto clear = [this](size_t group, int64_t from, unsigned char* page) {
     clear_positions(runner_->layout.groups[group], runner_->kv_type, from, page);
@@ -103,13 +104,19 @@ int64_t SessionImpl::save_bytes() const {
   return kv::snapshot_bytes(table_, static_cast<int64_t>(tokens_.size()));
 }
 
+SessionKv SessionImpl::kv() const {
+  const std::lock_guard lock(hub_->mutex);
+  return {table_.length(), table_.use(), table_.root()};
+}
+
 Status SessionImpl::restore(const kv::SnapshotRead& read) {
   // From a root of its own: what a file says of these tokens is nobody else's KV.
   kv::PageTable table(*runner_->pages, runner_->layout.groups, runner_->pages->new_root());
+  const kv::TableList::Entry listed(hub_->tables, table);
   OPTIMA_ASSIGN(
       std::vector<int32_t> tokens,
       kv::read_snapshot(identity(), {context_tokens_, static_cast<int32_t>(runner_->vocabulary)},
-                        table, read));
+                        table, read, &hub_->tables.mutex()));
   const std::lock_guard lock(hub_->mutex);
   tokens_ = std::move(tokens);
   table_ = std::move(table);

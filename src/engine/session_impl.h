@@ -44,6 +44,7 @@ class SessionImpl final : public Session {
   Result<std::shared_ptr<Session>> fork() const override;
   Status save(const kv::SnapshotWrite& write) const override;
   int64_t save_bytes() const override;
+  SessionKv kv() const override;
   void close() override;
   // Of a new session that nobody else knows yet.
   Status restore(const kv::SnapshotRead& read);
@@ -69,6 +70,9 @@ class SessionImpl final : public Session {
   int64_t served_ = 0;      // where it stands in the engine's fair share
   uint64_t used_last_ = 0;  // ascending with time, over all sessions of the engine
   bool closed_ = false;
+
+ private:
+  kv::TableList::Entry listed_{hub_->tables, table_};
 };
 
 }  // namespace optima::engine

@@ -30,7 +30,8 @@ int64_t round_up(int64_t value, int64_t unit) {
 }  // namespace
 
 struct PagePool::State {
-  State(Allocator& of, const PoolLimits& with) : allocator(&of), limits(with), slabs(of) {}
+  State(Allocator& of, const PoolLimits& with)
+      : allocator(&of), limits(with), slabs(of), events(with.events) {}
 
   Allocator* allocator;
   PoolLimits limits;
@@ -40,9 +41,14 @@ struct PagePool::State {
   PageId oldest, newest;  // cached pages, in the order in which they were let go
   PoolCounts counts{};
   int32_t roots = 0;
+  EventLog events;
+  // First blocks that were forgotten last, to tell why a prompt has found nothing.
+  std::array<BlockHash, 1024> forgotten{};
+  size_t forgotten_count = 0;
 
   int64_t bytes(PageId page) const { return slabs.stride(page.size_class); }
   int64_t pages_affordable(int64_t stride) const;
+  PoolCounts now() const;
   bool over_cached() const { return counts.bytes_cached > limits.cached_bytes; }
   Result<PageId> take(int32_t size_class, int64_t wanted);
   void hold(PageId page);
@@ -101,6 +107,8 @@ Buffer PagePool::State::drop(PageId page) {
 // A sealed page is no longer known by its tokens.
 void PagePool::State::forget(PageId page) {
   PageNote& note = slabs.note(page);
+  if (index.at(note.block).first) forgotten[forgotten_count++ % forgotten.size()] = note.block;
+  events.add({KvEventType::removed, note.group, note.block, 0, {}});
   index.remove_page(note.block, static_cast<size_t>(note.group));
   note.group = -1;
   --counts.pages_sealed;
@@ -139,6 +147,7 @@ void PagePool::State::seal(PageId page, PrefixIndex::Block& block, BlockHash has
   note.block = hash;
   note.group = static_cast<int32_t>(group);
   ++counts.pages_sealed;
+  events.add({KvEventType::stored, note.group, hash, block.parent, block.tokens});
 }
 
 // The pages of one acquire(), under the pool's lock: unless all were got, those that were go back,
@@ -287,6 +296,13 @@ bool PagePool::own(const PageRef& page) {
   return true;
 }
 
+int64_t PagePool::count_shared(std::span<const PageRef> pages) const {
+  const std::lock_guard<std::mutex> lock(state_->mutex);
+  return std::count_if(pages.begin(), pages.end(), [this](const PageRef& page) {
+    return page && state_->slabs.note(page.id_).references > 1;
+  });
+}
+
 void PagePool::seal(const SealedBlock& block) {
   std::vector<PageRef> replaced;  // let go of after the lock
   try {
@@ -351,28 +367,85 @@ PrefixPages PagePool::find(BlockHash root, std::span<const int32_t> tokens,
   return out;
 }
 
+Miss PagePool::why_missed(BlockHash root, std::span<const int32_t> tokens,
+                          std::span<const KvGroup> groups) const {
+  const std::lock_guard<std::mutex> lock(state_->mutex);
+  const auto first = tokens.first<kPageTokens>();
+  if (const PrefixIndex::Block* block = state_->index.find(root, first)) {
+    for (size_t g = 0; g < groups.size(); ++g)
+      if (groups[g].window == 0 && !block->page(g)) return Miss::reclaimed;
+    return Miss::window;
+  }
+  const auto end =
+      state_->forgotten.begin() +
+      static_cast<std::ptrdiff_t>(std::min(state_->forgotten_count, state_->forgotten.size()));
+  if (std::find(state_->forgotten.begin(), end, block_hash(root, first)) != end)
+    return state_->limits.cached_bytes == 0 ? Miss::not_kept : Miss::reclaimed;
+  return state_->index.known_elsewhere(root, first) ? Miss::elsewhere : Miss::unknown;
+}
+
+KvEventsTaken PagePool::take_events(std::span<KvEvent> out) {
+  const std::lock_guard<std::mutex> lock(state_->mutex);
+  EventLog& events = state_->events;
+  if (events.must_restart()) {
+    std::vector<KvEvent> all = {KvEvent{}};
+    state_->index.each_page([&](BlockHash hash, const PrefixIndex::Block& block, size_t group) {
+      all.push_back(
+          {KvEventType::stored, static_cast<int32_t>(group), hash, block.parent, block.tokens});
+    });
+    events.restart(std::move(all));
+  }
+  return events.take(out);
+}
+
 void PagePool::trim() {
   for (bool more = true; more;) {
     Buffer unwanted;
     const std::lock_guard<std::mutex> lock(state_->mutex);
     if (state_->oldest) unwanted = state_->reclaim_oldest();
     more = bool(state_->oldest);
-    if (!more) state_->slabs.release_spares();
+    if (more) continue;
+    state_->slabs.release_spares();
+    if (state_->index.blocks() == 0) state_->events.add({});
   }
+}
+
+PoolCounts PagePool::State::now() const {
+  PoolCounts out = counts;
+  const int64_t limit = allocator->limit_bytes();
+  out.bytes_free = kUnlimited;
+  if (limit > 0) {
+    const int64_t unused = std::max<int64_t>(0, limit - allocator->bytes_used());
+    out.bytes_free = unused + slabs.bytes() - out.bytes_held;
+  }
+  const int64_t budget = limits.budget_bytes;
+  if (budget > 0) out.bytes_free = std::min(out.bytes_free, budget - out.bytes_held);
+  out.bytes_budget = budget > 0 ? budget : limit;
+  return out;
 }
 
 PoolCounts PagePool::counts() const {
   const std::lock_guard<std::mutex> lock(state_->mutex);
-  PoolCounts out = state_->counts;
-  const int64_t limit = state_->allocator->limit_bytes();
-  out.bytes_free = kUnlimited;
-  if (limit > 0) {
-    const int64_t unused = std::max<int64_t>(0, limit - state_->allocator->bytes_used());
-    out.bytes_free = unused + state_->slabs.bytes() - out.bytes_held;
+  return state_->now();
+}
+
+PoolView PagePool::view() const {
+  const std::lock_guard<std::mutex> lock(state_->mutex);
+  PoolView out;
+  out.pages_free = state_->slabs.pages_free();
+  for (const PageId page : state_->slabs.taken()) {
+    const PageNote& note = state_->slabs.note(page);
+    out.pages.push_back({page, note.references, note.group, note.block, state_->bytes(page)});
   }
-  const int64_t budget = state_->limits.budget_bytes;
-  if (budget > 0) out.bytes_free = std::min(out.bytes_free, budget - out.bytes_held);
-  out.bytes_budget = budget > 0 ? budget : limit;
+  out.pages_total = state_->slabs.pages();
+  for (PageId page = state_->oldest; page; page = state_->slabs.note(page).newer)
+    out.cached.push_back(page);
+  state_->index.each_page([&](BlockHash hash, const PrefixIndex::Block& block, size_t group) {
+    out.indexed.push_back({block.pages[group], static_cast<int32_t>(group), hash});
+  });
+  out.known_blocks = state_->index.blocks();
+  out.known_roots = state_->index.roots();
+  out.counts = state_->now();
   return out;
 }
 

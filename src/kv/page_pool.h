@@ -21,6 +21,8 @@
 
 #include "base/allocator.h"
 #include "base/status.h"
+#include "kv/event_log.h"
+#include "kv/pool_view.h"
 #include "kv/prefix_index.h"
 
 namespace optima::kv {
@@ -56,6 +58,7 @@ class PageRef {
   ~PageRef();
   explicit operator bool() const { return pool_ != nullptr; }
   unsigned char* data() const { return data_; }
+  PageId id() const { return id_; }
   void reset();
 
  private:
@@ -68,15 +71,16 @@ class PageRef {
 struct PoolLimits {
   int64_t budget_bytes = 0;  // of pages held and cached; 0 = the allocator's limit alone
   int64_t cached_bytes = 0;  // kept for later when nobody holds them
+  int64_t events = 0;        // of take_events() that are kept for a slow reader; 0 = none are made
 };
 
-// Without a budget of its own the pool's budget is the allocator's limit (0 = none). Free = of the
-// budget, not held, and no more than the allocator can still give; INT64_MAX when nothing limits.
-// A page held several times counts once in bytes and pages.
-struct PoolCounts {
-  int64_t bytes_budget, bytes_held, bytes_free, bytes_cached;
-  int64_t pages_held, pages_sealed, pages_cached;  // held: sealed ones among them
-  int64_t references;
+// Why find() found nothing of some tokens.
+enum class Miss : int32_t {
+  unknown = 0,    // nobody has computed their first block from this root, or too long ago to tell
+  elsewhere = 1,  // the first block is known from another root
+  reclaimed = 2,  // it was known: its memory was wanted for other tokens
+  not_kept = 3,   // it was known: nothing is kept that nobody holds
+  window = 4,  // it is known, but of a windowed group the pages that a query would look at are not
 };
 
 // A block of tokens whose pages are sealed: the last of `prefix`.
@@ -111,6 +115,8 @@ class PagePool {
   void share(std::span<const PageRef> pages, std::vector<PageRef>& out);
   // Whether the page is held here alone and may be written to; if so it is open from now on.
   bool own(const PageRef& page);
+  // How many of them others hold as well.
+  int64_t count_shared(std::span<const PageRef> pages) const;
   // Makes full pages known by their tokens. Where such a page is known already, that one takes the
   // place of the table's own. Without memory for it nothing happens.
   void seal(const SealedBlock& block);
@@ -119,9 +125,16 @@ class PagePool {
   // Holds what is known of `tokens`: of as many whole blocks as possible.
   PrefixPages find(BlockHash root, std::span<const int32_t> tokens,
                    std::span<const KvGroup> groups);
+  // Why find() has just found nothing; `tokens` are one block at least.
+  Miss why_missed(BlockHash root, std::span<const int32_t> tokens,
+                  std::span<const KvGroup> groups) const;
+  // What has become known and unknown since the last call, as far as `out` reaches.
+  KvEventsTaken take_events(std::span<KvEvent> out);
   // Forgets pages that nobody holds, and gives back all memory that is in no use.
   void trim();
   PoolCounts counts() const;
+  // Every page, for an audit.
+  PoolView view() const;
 
  private:
   friend class PageRef;

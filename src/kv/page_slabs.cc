@@ -74,6 +74,37 @@ PageNote& PageSlabs::note(PageId page) {
   return slab_of(page).notes[static_cast<size_t>(page.index % at(page.size_class).slab_pages)];
 }
 
+int64_t PageSlabs::pages() const {
+  int64_t pages = 0;
+  for (const SizeClass& size_class : classes_)
+    for (const auto& slab : size_class.slabs) pages += slab != nullptr ? slab->pages : 0;
+  return pages;
+}
+
+int64_t PageSlabs::pages_free() const {
+  int64_t pages = 0;
+  for (const SizeClass& size_class : classes_)
+    for (const auto& slab : size_class.slabs)
+      pages += slab != nullptr ? static_cast<int64_t>(slab->free.size()) : 0;
+  return pages;
+}
+
+std::vector<PageId> PageSlabs::taken() const {
+  std::vector<PageId> out;
+  for (size_t c = 0; c < classes_.size(); ++c)
+    for (size_t slot = 0; slot < classes_[c].slabs.size(); ++slot) {
+      const Slab* slab = classes_[c].slabs[slot].get();
+      if (slab == nullptr) continue;
+      std::vector<bool> is_free(static_cast<size_t>(slab->pages));
+      for (const int32_t page : slab->free) is_free[static_cast<size_t>(page)] = true;
+      const int32_t first = static_cast<int32_t>(slot) * classes_[c].slab_pages;
+      for (int32_t page = 0; page < slab->pages; ++page)
+        if (!is_free[static_cast<size_t>(page)])
+          out.push_back({static_cast<int32_t>(c), first + page});
+    }
+  return out;
+}
+
 void PageSlabs::add_slab(SizeClass& size_class, Buffer memory, int32_t pages) {
   auto slab = std::make_unique<Slab>();
   slab->pages = pages;

@@ -40,6 +40,10 @@ class PageSlabs {
   unsigned char* data(PageId page) const;
   PageNote& note(PageId page);
   int64_t bytes() const { return bytes_; }
+  // Of all slabs.
+  int64_t pages() const;
+  int64_t pages_free() const;
+  std::vector<PageId> taken() const;  // those that are not free
 
  private:
   struct Slab {

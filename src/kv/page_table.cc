@@ -189,8 +189,8 @@ void PageTable::commit(int64_t count, std::span<const int32_t> tokens) {
   free_unseen();
 }
 
-void PageTable::abort() {
-  truncate(length_);
+void PageTable::abort(int64_t kept) {
+  release_from(static_cast<size_t>(pages_for(length_ + kept)));
 }
 
 void PageTable::truncate(int64_t length) {
@@ -252,6 +252,36 @@ int64_t PageTable::bytes_needed(int64_t tokens, int64_t chunk) const {
   for (const KvGroup& group : *groups_)
     bytes += most_pages(group, tokens, chunk) * group.page_bytes();
   return bytes;
+}
+
+TableUse PageTable::use() const {
+  TableUse out;
+  for (size_t i = 0; i < group_pages_.size(); ++i) {
+    const GroupPages& group = group_pages_[i];
+    const int64_t bytes = (*groups_)[i].page_bytes();
+    const int64_t pages = static_cast<int64_t>(group.refs.size()) - group.first_kept;
+    const int64_t shared = pool_->count_shared(group.refs);
+    out.pages += pages;
+    out.bytes += pages * bytes;
+    out.shared_pages += shared;
+    out.shared_bytes += shared * bytes;
+  }
+  return out;
+}
+
+TableView PageTable::view(int64_t in_flight) const {
+  TableView out;
+  const int64_t end = pages_for(length_ + in_flight);
+  for (size_t i = 0; i < group_pages_.size(); ++i) {
+    const std::vector<PageRef>& refs = group_pages_[i].refs;
+    const int64_t begin = (*groups_)[i].first_page_seen(length_);
+    for (size_t page = 0; page < refs.size(); ++page) {
+      const auto number = static_cast<int64_t>(page);
+      const bool seen = number >= begin && number < end;
+      if (refs[page]) out.pages.push_back({refs[page].id(), seen ? Reach::seen : Reach::unseen});
+    }
+  }
+  return out;
 }
 
 std::span<unsigned char* const> PageTable::pages(size_t group) const {

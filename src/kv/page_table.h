@@ -11,6 +11,12 @@
 
 namespace optima::kv {
 
+// Pages that one table holds; shared: others hold them too.
+struct TableUse {
+  int64_t pages = 0, bytes = 0;
+  int64_t shared_pages = 0, shared_bytes = 0;
+};
+
 class PageTable {
  public:
   // `groups` and `pool` must outlive the table. Tables share pages with those of the same root.
@@ -38,8 +44,8 @@ class PageTable {
   // Of an empty table: pages for all that a query at `length` can see, to be filled by the caller.
   // oom_host as reserve().
   Status make_length(int64_t length);
-  // Gives back pages reserved beyond length().
-  void abort();
+  // Gives back pages reserved beyond length() and `kept` tokens after it.
+  void abort(int64_t kept = 0);
   // Keeps the first `length` tokens. Only lengths for which reusable(length) holds.
   void truncate(int64_t length);
   // The longest l <= length such that every position a query at l can see is still held
@@ -56,6 +62,9 @@ class PageTable {
   // are computed at once: of windowed groups those that a query can see.
   int64_t pages_needed(int64_t tokens, int64_t chunk) const;
   int64_t bytes_needed(int64_t tokens, int64_t chunk) const;
+  TableUse use() const;
+  // Its pages, for an audit, while the KV of `in_flight` tokens after length() is being computed.
+  TableView view(int64_t in_flight = 0) const;
   // Page pointers of a group, from page 0; null where freed. Valid until the next change.
   std::span<unsigned char* const> pages(size_t group) const;
 

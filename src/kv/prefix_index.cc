@@ -37,22 +37,32 @@ const PrefixIndex::Block* PrefixIndex::find(BlockHash parent, Tokens tokens) con
 PrefixIndex::Block* PrefixIndex::insert(BlockHash root, std::span<const int32_t> prefix,
                                         std::span<const BlockHash> hashes) {
   Block* parent = nullptr;
+  const auto at_root = roots_.try_emplace(root, 0).first;
   for (size_t i = 0; i < hashes.size(); ++i) {
     const BlockHash before = i == 0 ? root : hashes[i - 1];
     const auto [at, inserted] = blocks_.try_emplace(hashes[i]);
     Block& block = at->second;
     if (!inserted && !is_block(block, before, block_of(prefix, i))) {
       if (i > 0) forget_unused(before);
+      if (i == 0 && at_root->second == 0) roots_.erase(at_root);
       return nullptr;
     }
     if (inserted) {
       block.parent = before;
+      block.first = i == 0;
       std::ranges::copy(block_of(prefix, i), block.tokens.begin());
       if (parent != nullptr) ++parent->children;
+      if (block.first) ++at_root->second;
     }
     parent = &block;
   }
   return parent;
+}
+
+bool PrefixIndex::known_elsewhere(BlockHash root, Tokens tokens) const {
+  return std::any_of(roots_.begin(), roots_.end(), [&](const auto& other) {
+    return other.first != root && find(other.first, tokens) != nullptr;
+  });
 }
 
 void PrefixIndex::remove_page(BlockHash hash, size_t group) {
@@ -67,6 +77,12 @@ void PrefixIndex::forget_unused(BlockHash hash) {
         std::any_of(block.pages.begin(), block.pages.end(), [](PageId page) { return bool(page); });
     if (has_page || block.children > 0) return;
     const BlockHash parent = block.parent;
+    if (block.first) {
+      const auto root = roots_.find(parent);
+      if (--root->second == 0) roots_.erase(root);
+      blocks_.erase(at);
+      return;
+    }
     blocks_.erase(at);
     at = blocks_.find(parent);
     if (at != blocks_.end()) --at->second.children;

@@ -36,6 +36,7 @@ class PrefixIndex {
     BlockHash parent = 0;
     std::array<int32_t, kPageTokens> tokens{};
     int32_t children = 0;
+    bool first = false;         // after no other block: its parent is a root
     std::vector<PageId> pages;  // by group; may be shorter
     PageId page(size_t group) const { return group < pages.size() ? pages[group] : PageId{}; }
   };
@@ -50,11 +51,23 @@ class PrefixIndex {
   void remove_page(BlockHash hash, size_t group);
 
   size_t blocks() const { return blocks_.size(); }
+  size_t roots() const { return roots_.size(); }  // that blocks start from
+  const Block& at(BlockHash hash) const { return blocks_.find(hash)->second; }
+  // Whether a first block of these tokens is known from another root than this one.
+  bool known_elsewhere(BlockHash root, std::span<const int32_t, kPageTokens> tokens) const;
+  // Calls see(hash, block, group) for every page.
+  template <typename See>
+  void each_page(const See& see) const {
+    for (const auto& [hash, block] : blocks_)
+      for (size_t group = 0; group < block.pages.size(); ++group)
+        if (block.pages[group]) see(hash, block, group);
+  }
 
  private:
   void forget_unused(BlockHash hash);
 
   std::unordered_map<BlockHash, Block> blocks_;
+  std::unordered_map<BlockHash, int64_t> roots_;  // -> how many first blocks
 };
 
 }  // namespace optima::kv

@@ -247,15 +247,23 @@ Status write_snapshot(const SnapshotIdentity& identity, std::span<const int32_t>
 
 Result<std::vector<int32_t>> read_snapshot(const SnapshotIdentity& identity,
                                            const SnapshotLimits& limits, PageTable& table,
-                                           const SnapshotRead& read) {
+                                           const SnapshotRead& read, std::mutex* table_mutex) {
+  const auto lock = [table_mutex] {
+    return table_mutex == nullptr ? std::unique_lock<std::mutex>()
+                                  : std::unique_lock<std::mutex>(*table_mutex);
+  };
   Reader reader(read);
   OPTIMA_TRY(check_start(reader));
   OPTIMA_ASSIGN(const IdentityRecord record,
                 read_identity(reader, identity, limits, table.groups().size()));
   OPTIMA_ASSIGN(std::vector<int32_t> tokens, read_tokens(reader, record.tokens, limits.vocabulary));
-  OPTIMA_TRY(table.make_length(record.length));
+  {
+    const auto locked = lock();
+    OPTIMA_TRY(table.make_length(record.length));
+  }
   Status status = read_pages(reader, table);
   if (status.ok()) return tokens;
+  const auto locked = lock();
   table.truncate(0);
   return status;
 }

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
@@ -50,9 +51,11 @@ struct SnapshotLimits {
 
 // Fills an empty table and returns the tokens. Errors: `io`; `format` for what is no snapshot or is
 // damaged; `version` for another version, and for another model or KV type with both values;
-// `context_full`; `oom_host`. The table is then empty.
+// `context_full`; `oom_host`. The table is then empty. `table_mutex` (may be null) is held while
+// the table changes, not while the reader reads.
 Result<std::vector<int32_t>> read_snapshot(const SnapshotIdentity& identity,
                                            const SnapshotLimits& limits, PageTable& table,
-                                           const SnapshotRead& read);
+                                           const SnapshotRead& read,
+                                           std::mutex* table_mutex = nullptr);
 
 }  // namespace optima::kv

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 #include <optima/optima.h>
+#include <optima/optima_unstable.h>
 
 #include <cstring>
 #include <fstream>
@@ -84,6 +85,18 @@ inline Engine make_engine(optima_engine_options options = sized<optima_engine_op
   return Engine(engine);
 }
 
+// No page of KV is lost, kept for nothing or miscounted, whatever state the engine is in.
+inline void expect_sound_pages(const Engine& engine) {
+  auto report = sized<optima_kv_audit_report>();
+  must([&](optima_error** err) { return optima_kv_audit(engine.get(), &report, err); });
+  EXPECT_EQ(report.leaked, 0);
+  EXPECT_EQ(report.mis_retained, 0);
+  EXPECT_EQ(report.miscounted, 0);
+  EXPECT_EQ(report.inconsistent, 0);
+  EXPECT_EQ(report.pages_free + report.pages_open + report.pages_sealed + report.pages_cached,
+            report.pages_total);
+}
+
 inline Model open_tiny(const Engine& engine, const std::string& file = "llama-f32.gguf") {
   optima_model* model = nullptr;
   const std::string path = tiny_path(file);
@@ -140,6 +153,9 @@ inline void count_release(void* user) {
 // An engine with the tiny model and a session.
 class TinyTest : public testing::Test {
  protected:
+  void TearDown() override {
+    if (engine_ != nullptr) expect_sound_pages(engine_);
+  }
   Engine engine_ = make_engine();
   Model model_ = open_tiny(engine_);
   Session session_ = make_session(model_);

@@ -2,6 +2,7 @@
  * Sizes and offsets of every struct on LP64 targets; the compiler checks them. */
 /* clang-format off */
 #include "optima/optima.h"
+#include "optima/optima_unstable.h"
 
 #define SIZE(type, n) _Static_assert(sizeof(type) == (n), #type)
 #define AT(type, field, n) _Static_assert(offsetof(type, field) == (n), #type "." #field)
@@ -16,7 +17,7 @@ AT(optima_token_logprob, logprob, 4);
 SIZE(optima_logit_bias, 8);
 AT(optima_logit_bias, token, 0);
 AT(optima_logit_bias, bias, 4);
-SIZE(optima_engine_options, 136);
+SIZE(optima_engine_options, 144);
 AT(optima_engine_options, struct_size, 0);
 AT(optima_engine_options, reserved0, 4);
 AT(optima_engine_options, next, 8);
@@ -37,6 +38,7 @@ AT(optima_engine_options, log_release, 104);
 AT(optima_engine_options, kv_budget_bytes, 112);
 AT(optima_engine_options, kv_cached_bytes, 120);
 AT(optima_engine_options, queue_max, 128);
+AT(optima_engine_options, kv_events, 136);
 SIZE(optima_model_options, 56);
 AT(optima_model_options, struct_size, 0);
 AT(optima_model_options, reserved0, 4);
@@ -168,7 +170,7 @@ AT(optima_event, tokens_total, 96);
 AT(optima_event, finish, 104);
 AT(optima_event, status, 108);
 AT(optima_event, owner, 112);
-SIZE(optima_counters, 96);
+SIZE(optima_counters, 104);
 AT(optima_counters, struct_size, 0);
 AT(optima_counters, reserved1, 4);
 AT(optima_counters, prompt_tokens, 8);
@@ -182,6 +184,8 @@ AT(optima_counters, weight_bytes_read, 64);
 AT(optima_counters, kv_bytes_read, 72);
 AT(optima_counters, draft_tokens, 80);
 AT(optima_counters, draft_tokens_accepted, 88);
+AT(optima_counters, cache_miss, 96);
+AT(optima_counters, reserved2, 100);
 SIZE(optima_model_info, 104);
 AT(optima_model_info, struct_size, 0);
 AT(optima_model_info, layers, 4);
@@ -236,7 +240,7 @@ AT(optima_memory, activation_bytes, 48);
 AT(optima_memory, kv_cached_bytes, 56);
 AT(optima_memory, kv_budget_bytes, 64);
 AT(optima_memory, weights_packed_bytes, 72);
-SIZE(optima_metrics, 136);
+SIZE(optima_metrics, 144);
 AT(optima_metrics, struct_size, 0);
 AT(optima_metrics, reserved1, 4);
 AT(optima_metrics, requests_running, 8);
@@ -255,6 +259,16 @@ AT(optima_metrics, inter_token_count, 104);
 AT(optima_metrics, inter_token_seconds, 112);
 AT(optima_metrics, preemptions, 120);
 AT(optima_metrics, sessions_dropped, 128);
+AT(optima_metrics, kv_audit_faults, 136);
+SIZE(optima_session_kv, 56);
+AT(optima_session_kv, struct_size, 0);
+AT(optima_session_kv, reserved1, 4);
+AT(optima_session_kv, tokens, 8);
+AT(optima_session_kv, pages, 16);
+AT(optima_session_kv, bytes, 24);
+AT(optima_session_kv, shared_pages, 32);
+AT(optima_session_kv, shared_bytes, 40);
+AT(optima_session_kv, kv_root, 48);
 SIZE(optima_probe_report, 232);
 AT(optima_probe_report, struct_size, 0);
 AT(optima_probe_report, threads, 4);
@@ -265,7 +279,28 @@ AT(optima_probe_report, dram_threads, 204);
 AT(optima_probe_report, read_roof_gb_per_s, 208);
 AT(optima_probe_report, dram_read_gb_per_s, 216);
 AT(optima_probe_report, int8_roof_tmac_per_s, 224);
-SIZE(optima_api_v1, 776);
+SIZE(optima_kv_event, 96);
+AT(optima_kv_event, struct_size, 0);
+AT(optima_kv_event, type, 4);
+AT(optima_kv_event, hash, 8);
+AT(optima_kv_event, parent, 16);
+AT(optima_kv_event, tokens, 24);
+AT(optima_kv_event, group, 88);
+AT(optima_kv_event, reserved1, 92);
+SIZE(optima_kv_audit_report, 88);
+AT(optima_kv_audit_report, struct_size, 0);
+AT(optima_kv_audit_report, reserved1, 4);
+AT(optima_kv_audit_report, pages_total, 8);
+AT(optima_kv_audit_report, pages_free, 16);
+AT(optima_kv_audit_report, pages_open, 24);
+AT(optima_kv_audit_report, pages_sealed, 32);
+AT(optima_kv_audit_report, pages_cached, 40);
+AT(optima_kv_audit_report, references, 48);
+AT(optima_kv_audit_report, leaked, 56);
+AT(optima_kv_audit_report, mis_retained, 64);
+AT(optima_kv_audit_report, miscounted, 72);
+AT(optima_kv_audit_report, inconsistent, 80);
+SIZE(optima_api_v1, 800);
 AT(optima_api_v1, version, 8);
 AT(optima_api_v1, abi_version, 16);
 AT(optima_api_v1, features, 24);
@@ -362,5 +397,8 @@ AT(optima_api_v1, session_restore, 744);
 AT(optima_api_v1, session_restore_path, 752);
 AT(optima_api_v1, metrics_query, 760);
 AT(optima_api_v1, metrics_render, 768);
+AT(optima_api_v1, cache_miss_name, 776);
+AT(optima_api_v1, session_kv_query, 784);
+AT(optima_api_v1, engine_wakeup_fd, 792);
 
 int main(void) { return 0; }

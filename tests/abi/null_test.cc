@@ -40,6 +40,11 @@ TEST(NullTest, EveryFunctionTakesZeros) {
   EXPECT_EQ(calls + 1u, std::tuple_size_v<decltype(kFunctions)>);
 }
 
+TEST(NullTest, UnstableFunctionsTakeZeros) {
+  call_with_zeros(optima_kv_audit);
+  call_with_zeros(optima_kv_events_poll);
+}
+
 TEST(NullTest, TableHasEveryFunction) {
   const optima_api_v1* api = optima_get_api(1);
   ASSERT_NE(api, nullptr);
@@ -78,6 +83,8 @@ TEST(NullTest, NamesAndVersions) {
   EXPECT_STREQ(optima_status_name(INT32_MIN), "?");
   EXPECT_STREQ(optima_finish_name(OPTIMA_FINISH_STOP_STRING), "stop_string");
   EXPECT_STREQ(optima_finish_name(99), "?");
+  EXPECT_STREQ(optima_cache_miss_name(OPTIMA_CACHE_MISS_RECLAIMED), "reclaimed");
+  EXPECT_STREQ(optima_cache_miss_name(-1), "?");
   EXPECT_EQ(optima_error_code(nullptr), OPTIMA_OK);
   EXPECT_STREQ(optima_error_message(nullptr), "");
 }

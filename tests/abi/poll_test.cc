@@ -1,5 +1,9 @@
 // optima_submit, optima_poll, optima_step and optima_request: several requests at once, events that
 // own their bytes, cancel and destroy at any time.
+#include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
+
 #include <map>
 #include <thread>
 
@@ -153,6 +157,85 @@ TEST_F(PollTest, HostTurnsTheEngine) {
   EXPECT_EQ(token_ids(generate(second, golden_desc())), wanted_);
   // Another drive refuses.
   EXPECT_EQ(optima_step(engine_.get(), nullptr, nullptr), OPTIMA_E_STATE);
+}
+
+// A descriptor of the host's, closed at the end.
+class WakeupFd {
+ public:
+  explicit WakeupFd(const Engine& engine) {
+    must([&](optima_error** err) { return optima_engine_wakeup_fd(engine.get(), &fd_, err); });
+  }
+  ~WakeupFd() { close(fd_); }
+  bool readable(int timeout_ms) const {
+    pollfd entry{fd_, POLLIN, 0};
+    return poll(&entry, 1, timeout_ms) == 1 && (entry.revents & POLLIN) != 0;
+  }
+  int fd() const { return fd_; }
+
+ private:
+  int32_t fd_ = -1;
+};
+
+TEST_F(PollTest, TheDescriptorIsReadableExactlyWhileThereAreEvents) {
+  const Engine engine = host_driven();
+  const Model model = open_tiny(engine);
+  const Session session = make_session(model);
+  const WakeupFd early(engine);
+  EXPECT_FALSE(early.readable(0));
+  const Request request = submit(session, desc(3));
+  EXPECT_FALSE(early.readable(0)) << "nothing has happened yet";
+  Inbox inbox;
+  int readable = 0;
+  for (int32_t worked = 1; worked != 0;) {
+    must([&](optima_error** err) { return optima_step(engine.get(), &worked, err); });
+    if (!early.readable(0)) continue;
+    ++readable;
+    const WakeupFd late(engine);
+    EXPECT_TRUE(late.readable(0)) << "made while there are events";
+    EXPECT_NE(late.fd(), early.fd());
+    size_t waiting = 0;
+    while (early.readable(0)) waiting += inbox.take(engine, 0, 1);
+    EXPECT_GT(waiting, 0u);
+    EXPECT_EQ(inbox.take(engine, 0), 0u) << "not readable: nothing is there";
+    EXPECT_FALSE(late.readable(0));
+  }
+  EXPECT_EQ(readable, 3) << "once a step, not more often";
+  EXPECT_EQ(inbox.finished.size(), 1u);
+  EXPECT_NE(fcntl(early.fd(), F_GETFD) & FD_CLOEXEC, 0);
+  EXPECT_EQ(optima_engine_wakeup_fd(engine.get(), nullptr, nullptr), OPTIMA_E_ARG);
+}
+
+// As a host with an event loop of its own does it: asleep until there is something to take.
+TEST_F(PollTest, TheDescriptorWakesAnEventLoop) {
+  const WakeupFd wakeup(engine_);
+  std::vector<Session> sessions;
+  std::vector<Request> requests;
+  for (int i = 0; i < 4; ++i) {
+    sessions.push_back(make_session(model_));
+    requests.push_back(submit(sessions.back(), golden_desc()));
+  }
+  Inbox inbox;
+  int idle = 0;
+  while (inbox.finished.size() < requests.size()) {
+    ASSERT_TRUE(wakeup.readable(10'000));
+    idle += inbox.take(engine_, 0) == 0 ? 1 : 0;
+  }
+  EXPECT_EQ(idle, 0) << "woken for nothing";
+  EXPECT_FALSE(wakeup.readable(0));
+  for (const Request& request : requests)
+    EXPECT_EQ(inbox.tokens[optima_request_id(request.get())], wanted_);
+}
+
+TEST_F(PollTest, TheDescriptorOutlivesTheEngine) {
+  const WakeupFd wakeup(engine_);
+  bool woken = false;
+  std::thread loop([&] { woken = wakeup.readable(10'000); });
+  session_.reset();
+  model_.reset();
+  engine_.reset();
+  loop.join();
+  EXPECT_TRUE(woken) << "a loop that waits learns that there is nothing to wait for";
+  EXPECT_TRUE(wakeup.readable(0));
 }
 
 TEST_F(PollTest, EventsOfOtherSizes) {

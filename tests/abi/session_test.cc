@@ -93,6 +93,159 @@ TEST_F(SessionTest, SavedSessionsGoOn) {
       OPTIMA_E_IO);
 }
 
+TEST_F(SessionTest, AnAuditCountsThePages) {
+  auto before = sized<optima_kv_audit_report>();
+  must([&](optima_error** err) { return optima_kv_audit(engine_.get(), &before, err); });
+  EXPECT_EQ(before.pages_open + before.pages_sealed + before.pages_cached, 0);
+  generate(session_, golden_desc());
+  auto report = sized<optima_kv_audit_report>();
+  must([&](optima_error** err) { return optima_kv_audit(engine_.get(), &report, err); });
+  auto metrics = sized<optima_metrics>();
+  must([&](optima_error** err) { return optima_metrics_query(engine_.get(), &metrics, err); });
+  EXPECT_EQ(report.pages_open + report.pages_sealed, metrics.kv_pages_held);
+  EXPECT_EQ(report.pages_sealed + report.pages_cached, metrics.kv_pages_sealed);
+  EXPECT_EQ(report.references, metrics.kv_pages_held);
+  EXPECT_EQ(metrics.kv_audit_faults, 0u);
+  EXPECT_EQ(optima_kv_audit(engine_.get(), nullptr, nullptr), OPTIMA_E_ARG);
+}
+
+// As a router does it: an engine's events make a mirror of what it knows.
+TEST_F(SessionTest, KvEventsTellWhatIsKnown) {
+  auto event = sized<optima_kv_event>();
+  size_t count = 0;
+  uint64_t lost = 0;
+  EXPECT_EQ(optima_kv_events_poll(engine_.get(), &event, 1, sizeof event, &count, &lost, nullptr),
+            OPTIMA_E_STATE)
+      << "none were asked for";
+  auto options = sized<optima_engine_options>();
+  options.kv_events = 1000;
+  const Engine engine = make_engine(options);
+  const Model model = open_tiny(engine);
+  const Session session = make_session(model);
+  generate(session, golden_desc());
+  std::vector<optima_kv_event> events(1000);
+  must([&](optima_error** err) {
+    return optima_kv_events_poll(engine.get(), events.data(), events.size(), sizeof event, &count,
+                                 &lost, err);
+  });
+  EXPECT_EQ(lost, 0u);
+  const std::vector<int32_t> tokens = session_tokens(session);
+  const size_t blocks = (tokens.size() - 1) / 16;  // the last token's KV is not there
+  ASSERT_EQ(count, blocks) << "one group: no layer has a window";
+  ASSERT_GT(blocks, 0u);
+  for (size_t i = 0; i < count; ++i) {
+    EXPECT_EQ(events[i].struct_size, sizeof event);
+    EXPECT_EQ(events[i].type, OPTIMA_KV_EVENT_STORED);
+    EXPECT_EQ(events[i].group, 0);
+    EXPECT_TRUE(std::equal(events[i].tokens, events[i].tokens + 16, &tokens[16 * i]));
+    if (i > 0) {
+      EXPECT_EQ(events[i].parent, events[i - 1].hash);
+    }
+  }
+  options.kv_events = -1;
+  optima_engine* none = nullptr;
+  EXPECT_EQ(optima_engine_create(&options, &none, nullptr), OPTIMA_E_ARG);
+}
+
+// More than there is room for: the reader is told, and finds out all the same.
+TEST_F(SessionTest, LostKvEventsAreCountedAndTheStreamBeginsAnew) {
+  auto options = sized<optima_engine_options>();
+  options.kv_events = 1;
+  const Engine engine = make_engine(options);
+  const Model model = open_tiny(engine);
+  const Session session = make_session(model);
+  auto desc = golden_desc();
+  desc.max_tokens = 60;
+  generate(session, desc);
+  const size_t blocks = (session_tokens(session).size() - 1) / 16;
+  ASSERT_GT(blocks, 2u);
+  std::vector<optima_kv_event> events(1000);
+  size_t count = 0;
+  uint64_t lost = 0;
+  must([&](optima_error** err) {
+    return optima_kv_events_poll(engine.get(), events.data(), events.size(), sizeof events[0],
+                                 &count, &lost, err);
+  });
+  EXPECT_EQ(lost, blocks);
+  ASSERT_EQ(count, 1 + blocks);
+  EXPECT_EQ(events[0].type, OPTIMA_KV_EVENT_CLEARED);
+  EXPECT_EQ(events[1].type, OPTIMA_KV_EVENT_STORED);
+}
+
+TEST_F(SessionTest, KvOfASessionIsCounted) {
+  const auto kv_of = [](const Session& session) {
+    auto kv = sized<optima_session_kv>();
+    must([&](optima_error** err) { return optima_session_kv_query(session.get(), &kv, err); });
+    return kv;
+  };
+  EXPECT_EQ(kv_of(session_).pages, 0);
+  generate(session_, golden_desc());
+  const optima_session_kv alone = kv_of(session_);
+  const auto tokens = static_cast<int64_t>(session_tokens(session_).size());
+  EXPECT_EQ(alone.tokens, tokens - 1) << "nobody has asked for what follows the last one";
+  EXPECT_EQ(alone.pages, (alone.tokens + 15) / 16);
+  EXPECT_EQ(alone.shared_pages, 0);
+  auto memory = sized<optima_memory>();
+  must([&](optima_error** err) { return optima_mem_query(engine_.get(), &memory, err); });
+  EXPECT_EQ(alone.bytes, memory.kv_bytes);
+
+  optima_session* handle = nullptr;
+  must([&](optima_error** err) { return optima_session_fork(session_.get(), &handle, err); });
+  const Session fork(handle);
+  EXPECT_EQ(kv_of(fork).shared_pages, alone.pages) << "all of it, until one writes";
+  EXPECT_EQ(kv_of(fork).shared_bytes, alone.bytes);
+  EXPECT_EQ(kv_of(fork).kv_root, alone.kv_root);
+  must([&](optima_error** err) { return optima_mem_query(engine_.get(), &memory, err); });
+  EXPECT_EQ(memory.kv_bytes, alone.bytes) << "in memory once";
+  auto more = sized<optima_request_desc>();
+  more.prompt = "";
+  more.flags = OPTIMA_REQUEST_APPEND | OPTIMA_REQUEST_IGNORE_EOS;
+  more.max_tokens = 1;
+  generate(fork, more);
+  EXPECT_EQ(kv_of(fork).shared_pages, alone.tokens / 16) << "all but the one that was written to";
+  EXPECT_EQ(kv_of(session_).shared_pages, alone.tokens / 16);
+}
+
+TEST_F(SessionTest, WhyNothingCameFromTheCache) {
+  const auto counters_of = [](const Session& session, const optima_request_desc& desc) {
+    const Result result = generate(session, desc);
+    auto counters = sized<optima_counters>();
+    must([&](optima_error** err) { return optima_result_counters(result.get(), &counters, err); });
+    return counters;
+  };
+  const auto miss_of = [&](const Session& session, const optima_request_desc& desc) {
+    const optima_counters counters = counters_of(session, desc);
+    EXPECT_EQ(counters.cached_tokens == 0, counters.cache_miss != OPTIMA_CACHE_MISS_NONE);
+    return counters.cache_miss;
+  };
+  auto desc = golden_desc();
+  desc.max_tokens = 2;
+  EXPECT_EQ(miss_of(session_, ask("old", 2)), OPTIMA_CACHE_MISS_SHORT);
+  EXPECT_EQ(miss_of(make_session(model_), desc), OPTIMA_CACHE_MISS_NEW);
+  EXPECT_EQ(miss_of(make_session(model_), desc), OPTIMA_CACHE_MISS_NONE);
+  auto scored = desc;
+  scored.flags |= OPTIMA_REQUEST_PROMPT_LOGPROBS;
+  EXPECT_EQ(miss_of(make_session(model_), scored), OPTIMA_CACHE_MISS_SCORED);
+  auto reference = sized<optima_session_options>();
+  reference.path = OPTIMA_PATH_REFERENCE;
+  optima_session* handle = nullptr;
+  must([&](optima_error** err) {
+    return optima_session_create(model_.get(), &reference, &handle, err);
+  });
+  EXPECT_EQ(miss_of(Session(handle), desc), OPTIMA_CACHE_MISS_OTHER);
+  const Model again = open_tiny(engine_);
+  EXPECT_EQ(miss_of(make_session(again), desc), OPTIMA_CACHE_MISS_OTHER);
+
+  auto options = sized<optima_engine_options>();
+  options.kv_cached_bytes = -1;
+  options.drive = OPTIMA_DRIVE_HOST;  // a session that goes has gone when the call returns
+  const Engine keeps_nothing = make_engine(options);
+  const Model model = open_tiny(keeps_nothing);
+  EXPECT_EQ(miss_of(make_session(model), desc), OPTIMA_CACHE_MISS_NEW);
+  EXPECT_EQ(miss_of(make_session(model), desc), OPTIMA_CACHE_MISS_NOT_KEPT);
+  expect_sound_pages(keeps_nothing);
+}
+
 TEST_F(SessionTest, DraftsAreCountedAndChangeNothing) {
   auto desc = golden_desc();
   desc.draft_tokens = 6;

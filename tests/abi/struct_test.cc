@@ -191,6 +191,13 @@ TEST_F(StructTest, OutStructs) {
   check_out<optima_probe_report>("probe", [&](optima_probe_report* out) {
     return in([&](optima_error** err) { return optima_probe(nullptr, out, err); });
   });
+  check_out<optima_session_kv>("session", [&](optima_session_kv* out) {
+    return in(
+        [&](optima_error** err) { return optima_session_kv_query(session_.get(), out, err); });
+  });
+  check_out<optima_kv_audit_report>("audit", [&](optima_kv_audit_report* out) {
+    return in([&](optima_error** err) { return optima_kv_audit(engine_.get(), out, err); });
+  });
   const Result result = generate(session_, ask("old market", 1));
   check_out<optima_counters>("counters", [&](optima_counters* out) {
     return in([&](optima_error** err) { return optima_result_counters(result.get(), out, err); });

@@ -22,7 +22,7 @@ class Run(Case):
     def test_object(self, model):
         out = self.run_json(model)
         self.assertEqual(set(out), {"text", "prompt_ids", "token_ids", "finish_reason",
-                                    "cached_tokens", "draft_tokens", "draft_tokens_accepted",
+                                    "cached_tokens", "cache_miss", "draft_tokens", "draft_tokens_accepted",
                                     "timings"})
         self.assertEqual(set(out["timings"]), {"load_ms", "ttft_ms", "prefill_tokens_per_s",
                                                "decode_tokens_per_s"})

@@ -66,7 +66,11 @@ inline std::shared_ptr<Engine> new_engine(EngineOptions options = {}) {
 // Closes the engine at the end of a scope, as the C boundary does.
 struct Closing {
   std::shared_ptr<Engine> engine;
-  ~Closing() { engine->close(); }
+  ~Closing() {
+    engine->close();
+    const kv::AuditReport report = engine->audit_kv();
+    EXPECT_EQ(engine->metrics().kv_audit_faults, 0u) << "at last: " << report.text();
+  }
   Engine* operator->() const { return engine.get(); }
 };
 

@@ -109,6 +109,21 @@ TEST(PageTable, ReserveIsAllGroupsOrNone) {
   EXPECT_EQ(table.reserve(INT64_MAX).code(), Code::invalid_argument);
 }
 
+TEST(PageTable, AbortKeepsWhatIsStillWanted) {
+  Allocator allocator({}, 0);
+  PagePool pool(allocator, {0, 0});
+  const std::vector<KvGroup> groups = {group_of(64, 0), group_of(64, 20)};
+  PageTable table(pool, groups);
+  ASSERT_TRUE(table.reserve(30).ok());
+  table.commit(30);
+  ASSERT_TRUE(table.reserve(100).ok());
+  table.abort(10);
+  EXPECT_EQ(pages_held(table, 0), 3) << "of 40 positions";
+  table.commit(10);
+  table.abort();
+  EXPECT_EQ(pages_held(table, 0), 3);
+}
+
 TEST(PageTable, KeepsPagesWhereTheyAre) {
   Allocator allocator({}, 0);
   const std::vector<KvGroup> groups = {group_of(512, 0)};
