@@ -459,9 +459,14 @@ struct optima_session_options {
   uint32_t reserved1; /* Zero. */
   optima_output output; /* What its requests are for. */
   uint32_t reserved2; /* Zero. */
+  /* A smaller model of the same engine and vocabulary (else ARG, with what both have), which
+   * makes the guesses of requests with draft_tokens; the output is the same. The session, and
+   * forks of it, keep it alive: its handle may be destroyed. NULL = guesses are looked up in the
+   * session's own tokens. */
+  const optima_model* draft_model;
 };
 #define OPTIMA_SESSION_OPTIONS_INIT \
-  { (uint32_t)sizeof(optima_session_options), 0, NULL, 0, 0, 0, 0, 0, 0 }
+  { (uint32_t)sizeof(optima_session_options), 0, NULL, 0, 0, 0, 0, 0, 0, NULL }
 
 /* One generation, or one embedding. Everything is copied at the call but `logits_out`. All zero
  * = the defaults; a prompt must be given, as text or as ids. Sampling has no part in an
@@ -545,9 +550,10 @@ struct optima_request_desc {
   optima_on_logits_fn on_logits;
   optima_pooling pooling; /* How the embedding is pooled (sessions for embeddings). */
   optima_normalise normalise; /* Whether the embedding is normalised. */
-  /* Speculation: most tokens that a step guesses, by what followed the last ones before, and
-   * checks beside the next one. At most 32. The output is the same; worth it where an answer
-   * repeats what the context holds. Not used with logits_positions. 0 = off. */
+  /* Speculation: most tokens that a step guesses and checks beside the next one. At most 32. The
+   * session's draft_model guesses; without one, what followed the last tokens before is taken,
+   * which is worth it where an answer repeats what the context holds. The output is the same.
+   * Not used with logits_positions. 0 = off. */
   int64_t draft_tokens;
   /* Higher comes first, -100 to 100: in the queue, for the tokens of a step, and for KV memory.
    * Ten seconds of waiting count as much as one step of priority. Within a priority the earliest
@@ -738,6 +744,12 @@ struct optima_metrics {
   double first_token_seconds; /* From submission to the first token, summed. */
   uint64_t inter_token_count; /* Tokens after a first one. */
   double inter_token_seconds; /* Between two tokens of a request, summed. */
+  uint64_t draft_tokens; /* Tokens that steps guessed. */
+  uint64_t draft_tokens_accepted; /* Of them, right ones. */
+  uint64_t draft_batches; /* Forward passes of draft models; `batches` are the others. */
+  double turn_seconds; /* Time in the engine's turns, summed. */
+  /* Of it, in forward passes and in choosing tokens; the rest is scheduling, packing and events. */
+  double compute_seconds;
   uint64_t preemptions; /* Requests that gave up their KV memory for others, to go on later. */
   /* Idle sessions whose KV memory was taken; their next request computes it again. */
   uint64_t sessions_dropped;
@@ -745,7 +757,8 @@ struct optima_metrics {
   uint64_t kv_audit_faults;
 };
 #define OPTIMA_METRICS_INIT \
-  { (uint32_t)sizeof(optima_metrics), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+  { (uint32_t)sizeof(optima_metrics), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
+    0, 0, 0 }
 
 /* What a session holds of KV. A page holds 16 tokens of some layers; one that several sessions
  * hold is counted for each of them, and in memory once. While a request runs, with the pages of

@@ -41,6 +41,11 @@ optima_status optima_metrics_query(const optima_engine* engine, optima_metrics* 
     metrics.first_token_seconds = of.first_token_s.sum;
     metrics.inter_token_count = sum_of(of.inter_token_s.counts);
     metrics.inter_token_seconds = of.inter_token_s.sum;
+    metrics.draft_tokens = of.draft_tokens;
+    metrics.draft_tokens_accepted = of.draft_tokens_accepted;
+    metrics.draft_batches = of.draft_batches;
+    metrics.turn_seconds = of.turn_s;
+    metrics.compute_seconds = of.compute_s;
     metrics.preemptions = of.preemptions;
     metrics.sessions_dropped = of.sessions_dropped;
     metrics.kv_audit_faults = of.kv_audit_faults;

@@ -30,6 +30,11 @@ optima::Result<optima::engine::SessionOptions> read_options(const optima_session
   out.prefill_chunk_tokens = options.prefill_chunk_tokens;
   out.path = static_cast<optima::engine::ComputePath>(options.path);
   out.output = static_cast<optima::engine::SessionOutput>(options.output);
+  if (options.draft_model != nullptr) {
+    auto draft = enter(options.draft_model);
+    if (!draft.ok()) return draft.take_status().in("draft_model");
+    out.draft_model = (*draft)->model;
+  }
   return out;
 }
 

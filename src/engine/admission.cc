@@ -70,8 +70,16 @@ bool EngineImpl::others_hold_pages(const RequestImpl& request) const {
   });
 }
 
+// What draft models hold goes first: it makes nobody wait.
+bool EngineImpl::give_up_draft_models() {
+  bool freed = false;
+  for (const auto& request : active_) freed = request->give_up_draft_model() || freed;
+  return freed;
+}
+
 // The pages of one who must give them to `request`; false = there is nobody.
 bool EngineImpl::make_room(const RequestImpl& request) {
+  if (give_up_draft_models()) return true;
   const auto holding = [](const RequestImpl& of) {
     return of.running() ? scheduler::Holding::running : scheduler::Holding::waiting;
   };

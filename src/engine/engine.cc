@@ -9,6 +9,8 @@ namespace optima::engine {
 namespace {
 
 constexpr int64_t kSequencesMax = 64;  // of one batch
+// Tokens that a draft model, which is behind, computes in a turn while others wait for theirs.
+constexpr int64_t kDraftPromptTokens = 64;
 
 TimePoint now() {
   return std::chrono::steady_clock::now();
@@ -16,13 +18,15 @@ TimePoint now() {
 
 }  // namespace
 
-// retire -> publish -> admit -> schedule -> forward (pack, body, head, sample, commit, publish).
-// False = nothing ran.
+// retire -> publish -> admit -> guess -> schedule -> forward (pack, body, head, sample, commit,
+// publish). False = nothing ran.
 bool EngineImpl::turn(Sessions& released) {
   if (kAuditTurns > 0 && turns_++ % kAuditTurns == 0) audit_kv();
+  turn_begin_ = now();
+  turn_compute_s_ = 0;
   ModelRunner* runner = nullptr;
   {
-    const std::lock_guard lock(hub_->mutex);
+    std::unique_lock lock(hub_->mutex);
     batch_.clear();
     const TimePoint time = now();
     for (size_t i = active_.size(); i-- > 0;)
@@ -30,7 +34,13 @@ bool EngineImpl::turn(Sessions& released) {
         retire(*active_[i], *reason, {}, time, released);
     const bool published = publish_ready(time, released);
     admit(time, released);
-    runner = choose_batch(time, released);
+    ask_draft_models();
+    if (!draft_tasks_.empty()) {
+      lock.unlock();
+      guess_drafts();
+      lock.lock();
+    }
+    runner = choose_batch(now(), released);
     stalled_ = batch_.empty() && !published && released.empty() && has_work();
     if (batch_.empty()) return published || !released.empty();
   }
@@ -123,6 +133,38 @@ void EngineImpl::fill_batch(TimePoint time, Sessions& released) {
   }
 }
 
+// Who needs guesses of a draft model now. Guesses keep until their request's next pass.
+void EngineImpl::ask_draft_models() {
+  draft_tasks_.clear();
+  for (const auto& request : active_)
+    if (request->running() && request->wants_draft_model())
+      draft_tasks_.push_back(request->draft_task());
+}
+
+// Without the lock: requests that run are changed by this thread alone.
+void EngineImpl::guess_drafts() {
+  if (draft_tasks_.empty()) return;
+  const auto stop = [this] {
+    const TimePoint time = now();
+    return std::any_of(draft_tasks_.begin(), draft_tasks_.end(), [&](const DraftTask& task) {
+      return task.request->cancel_triggered() || task.request->past_deadline(time);
+    });
+  };
+  const auto sequences = static_cast<int64_t>(draft_tasks_.size());
+  const int64_t prompt_tokens = sequences == 1 ? kBatchTokensMax : kDraftPromptTokens;
+  const TimePoint begin = now();
+  const GuessLimits limits{std::min(kBatchTokensMax, prompt_tokens + 2 * sequences),
+                           hub_->tables.mutex()};
+  const Result<int64_t> passes = guess(draft_tasks_, limits, stop);
+  turn_compute_s_ += seconds_between(begin, now());
+  if (!passes.ok()) {
+    log(LogLevel::warning, text("no guesses of a draft model: ", passes.status().message()));
+    return;
+  }
+  const std::lock_guard lock(hub_->mutex);
+  hub_->metrics.draft_batches += static_cast<uint64_t>(*passes);
+}
+
 // Tokens that were chosen in an earlier pass and wait for their host to have answered the one
 // before.
 bool EngineImpl::publish_ready(TimePoint time, Sessions& released) {
@@ -152,10 +194,12 @@ void EngineImpl::forward(ModelRunner* runner, Sessions& released) {
   const TimePoint begin = now();
   Status status = runner->runner->run_body(batch, [this] { return interrupted_in_batch(); });
   if (status.ok()) status = score(runner, batch);
+  const TimePoint computed = now();
+  turn_compute_s_ += seconds_between(begin, computed);
 
   const std::lock_guard lock(hub_->mutex);
+  if (status.ok()) count_batch(*runner, begin, computed);
   const TimePoint time = now();
-  if (status.ok()) count_batch(*runner, begin, time);
   for (const PackedSequence& sequence : batch_.sequences()) {
     RequestImpl& request = *sequence.request;
     if (!status.ok()) {
@@ -173,6 +217,8 @@ void EngineImpl::forward(ModelRunner* runner, Sessions& released) {
       retire(request, *reason, {}, time, released);
   }
   batch_.clear();
+  hub_->metrics.turn_s += seconds_between(turn_begin_, now());
+  hub_->metrics.compute_s += turn_compute_s_;
 }
 
 // The head over the scored rows, a tile at a time; each row goes to its request.

@@ -78,11 +78,16 @@ enum class ComputePath : int32_t { fast = 0, reference = 1, deterministic = 2 };
 // What the requests of a session are for.
 enum class SessionOutput : int32_t { tokens = 0, embedding = 1 };
 
+class Model;
+
 struct SessionOptions {
   int64_t context_tokens = 0;  // 0 = the model's own context length
   ComputePath path = ComputePath::fast;
   int64_t prefill_chunk_tokens = 0;  // 0 = the engine's choice (512)
   SessionOutput output = SessionOutput::tokens;
+  // Makes the guesses of requests with drafts (engine/draft_model.h); kept alive by the session.
+  // Null = they are looked up in the session's own tokens.
+  std::shared_ptr<Model> draft_model;
 };
 
 struct MemoryUse {

@@ -108,6 +108,14 @@ Result<std::shared_ptr<Model>> EngineImpl::load(const model::Source& source,
 
 Result<std::shared_ptr<Session>> EngineImpl::create_session(const std::shared_ptr<Model>& model,
                                                             const SessionOptions& options) {
+  OPTIMA_ASSIGN(auto session, make_session(model, options));
+  const std::lock_guard lock(hub_->mutex);
+  session->enlist();
+  return std::shared_ptr<Session>(std::move(session));
+}
+
+Result<std::shared_ptr<SessionImpl>> EngineImpl::make_session(const std::shared_ptr<Model>& model,
+                                                              const SessionOptions& options) {
   const auto impl = std::static_pointer_cast<ModelImpl>(model);
   if (impl->engine().get() != this)
     return Status(Code::invalid_argument, "the model belongs to another engine");
@@ -131,10 +139,30 @@ Result<std::shared_ptr<Session>> EngineImpl::create_session(const std::shared_pt
                   text("context of ", options.context_tokens, " tokens, the model was trained for ",
                        impl->config()->context_length),
                   {options.context_tokens, -1, impl->config()->context_length});
-  auto session = std::make_shared<SessionImpl>(hub_, impl, runner, options);
-  const std::lock_guard lock(hub_->mutex);
-  session->enlist();
-  return std::shared_ptr<Session>(std::move(session));
+  std::shared_ptr<SessionImpl> draft;
+  if (options.draft_model != nullptr) {
+    OPTIMA_ASSIGN(draft, create_draft_session(*impl, options));
+  }
+  return std::make_shared<SessionImpl>(hub_, impl, runner, options, std::move(draft));
+}
+
+// The hidden session of a session with a draft model: as long as the draft model allows.
+Result<std::shared_ptr<SessionImpl>> EngineImpl::create_draft_session(
+    const ModelImpl& model, const SessionOptions& options) {
+  if (options.output != SessionOutput::tokens)
+    return Status(Code::invalid_argument, "an embedding has no use for a draft model");
+  SessionOptions own;
+  own.path = options.path;
+  const int64_t context =
+      options.context_tokens > 0 ? options.context_tokens : model.config()->context_length;
+  if (const model::ModelConfig* config = options.draft_model->config(); config != nullptr)
+    own.context_tokens = std::min<int64_t>(context, config->context_length);
+  Result<std::shared_ptr<SessionImpl>> session = make_session(options.draft_model, own);
+  if (!session.ok()) return session.take_status().in("draft model");
+  OPTIMA_ASSIGN(const tokenizer::Tokenizer* wanted, model.tokenizer());
+  OPTIMA_ASSIGN(const tokenizer::Tokenizer* has, options.draft_model->tokenizer());
+  OPTIMA_TRY(check_same_vocabulary(*wanted, *has));
+  return session;
 }
 
 Result<std::shared_ptr<Session>> EngineImpl::restore(const std::shared_ptr<Model>& model,

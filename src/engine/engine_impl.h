@@ -68,6 +68,10 @@ class EngineImpl final : public Engine, public std::enable_shared_from_this<Engi
   // All of them, or none: busy when the queue has no room for them.
   Status enqueue(std::span<const std::shared_ptr<RequestImpl>> requests);
   int64_t waiting() const;  // requests that have not begun or were preempted
+  Result<std::shared_ptr<SessionImpl>> make_session(const std::shared_ptr<Model>& model,
+                                                    const SessionOptions& options);
+  Result<std::shared_ptr<SessionImpl>> create_draft_session(const ModelImpl& model,
+                                                            const SessionOptions& options);
   Status start_driver();
   static void drive(EngineImpl* engine, std::shared_ptr<DriverToken> token);
   void wait_for_work();
@@ -77,6 +81,8 @@ class EngineImpl final : public Engine, public std::enable_shared_from_this<Engi
   bool turn(Sessions& released);
   bool turn_for_host();  // turn() on a host thread; false = nothing to do
   ModelRunner* choose_batch(TimePoint now, Sessions& released);
+  void ask_draft_models();
+  void guess_drafts();
   void schedule(ModelRunner* runner, TimePoint now, Sessions& released);
   int64_t collect(ModelRunner* runner);
   void fill_batch(TimePoint time, Sessions& released);
@@ -94,6 +100,7 @@ class EngineImpl final : public Engine, public std::enable_shared_from_this<Engi
   bool awaits_prefix(const RequestImpl& request) const;
   bool others_hold_pages(const RequestImpl& request) const;
   bool make_room(const RequestImpl& request);
+  bool give_up_draft_models();
   void preempt(RequestImpl& request);
   Status reserve(RequestImpl& request, int64_t tokens);
   void yield(RequestImpl& request, Status status, TimePoint time, Sessions& released);
@@ -128,6 +135,9 @@ class EngineImpl final : public Engine, public std::enable_shared_from_this<Engi
   // Of the turn. The batch changes under the hub's lock, and is empty when none is computed.
   PackedBatch batch_;
   uint64_t turns_ = 0;
+  TimePoint turn_begin_{};
+  double turn_compute_s_ = 0;
+  std::vector<DraftTask> draft_tasks_;
   std::vector<scheduler::Candidate> candidates_;
   std::vector<RequestImpl*> order_;  // who could run, first ones first
   std::vector<scheduler::Slot> slots_, by_rank_;

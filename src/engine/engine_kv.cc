@@ -14,6 +14,10 @@ int64_t EngineImpl::tokens_in_flight(const kv::PageTable& table) const {
   }
   for (const auto& request : active_)
     if (&request->session()->table_ == &table) return request->chosen_with_kv();
+  for (const auto& request : active_)
+    if (const SessionImpl* draft = request->session()->draft();
+        draft != nullptr && &draft->table_ == &table)
+      return request->draft_tokens_in_flight();
   return 0;
 }
 

@@ -129,7 +129,7 @@ void write_gauges(Writer& out, const Metrics& m) {
 }
 
 void write_counters(Writer& out, const Metrics& m) {
-  const auto counter = [&](const Writer::Name& name, uint64_t value) {
+  const auto counter = [&](const Writer::Name& name, auto value) {
     out.value(name, "counter", static_cast<double>(value));
   };
   counter({"optima_prompt_tokens_total", "vllm:prompt_tokens_total", "Prompt tokens."},
@@ -148,7 +148,14 @@ void write_counters(Writer& out, const Metrics& m) {
   counter({"optima_draft_tokens_accepted_total", "vllm:spec_decode_num_accepted_tokens_total",
            "Guesses that were right."},
           m.draft_tokens_accepted);
-  counter({"optima_batches_total", nullptr, "Forward passes."}, m.batches);
+  counter({"optima_draft_batches_total", nullptr, "Forward passes of draft models."},
+          m.draft_batches);
+  counter({"optima_batches_total", nullptr, "Forward passes, those of draft models apart."},
+          m.batches);
+  counter({"optima_turn_seconds_total", nullptr, "Time in the engine's turns."}, m.turn_s);
+  counter({"optima_compute_seconds_total", nullptr,
+           "Of that, in forward passes and in choosing tokens."},
+          m.compute_s);
   counter({"optima_preemptions_total", "vllm:num_preemptions_total",
            "Requests that gave up their KV, to go on later."},
           m.preemptions);

@@ -47,11 +47,14 @@ struct Metrics {
   uint64_t output_tokens = 0;
   uint64_t draft_tokens = 0;           // guesses that passes checked
   uint64_t draft_tokens_accepted = 0;  // of them, right ones
-  uint64_t batches = 0;
-  uint64_t preemptions = 0;       // requests that gave up their pages, to go on later
-  uint64_t sessions_dropped = 0;  // idle ones whose KV was taken
-  uint64_t kv_audits = 0;         // of all pages; in builds with checks every kAuditTurns turns
-  uint64_t kv_audit_faults = 0;   // pages that they found leaked, kept for nothing or miscounted
+  uint64_t draft_batches = 0;          // forward passes of draft models
+  uint64_t batches = 0;                // the others
+  double turn_s = 0;                   // in turns of the engine
+  double compute_s = 0;                // of it, in forward passes and in choosing tokens
+  uint64_t preemptions = 0;            // requests that gave up their pages, to go on later
+  uint64_t sessions_dropped = 0;       // idle ones whose KV was taken
+  uint64_t kv_audits = 0;        // of all pages; in builds with checks every kAuditTurns turns
+  uint64_t kv_audit_faults = 0;  // pages that they found leaked, kept for nothing or miscounted
   std::array<uint64_t, kFinishReasons> finished{};
   Histogram<16> first_token_s{kFirstTokenBounds};
   Histogram<16> inter_token_s{kInterTokenBounds};

@@ -11,15 +11,6 @@
 #include "engine/drafts.h"
 
 namespace optima::engine {
-namespace {
-
-int64_t common_prefix(std::span<const int32_t> a, std::span<const int32_t> b) {
-  const auto limit = static_cast<std::ptrdiff_t>(std::min(a.size(), b.size()));
-  return std::mismatch(a.begin(), a.begin() + limit, b.begin()).first - a.begin();
-}
-
-}  // namespace
-
 RequestImpl::RequestImpl(std::shared_ptr<Hub> hub, std::shared_ptr<SessionImpl> session,
                          RequestSpec spec, Delivery delivery)
     : hub_(std::move(hub)),
@@ -176,6 +167,8 @@ void RequestImpl::claim(TimePoint now) {
   s.tokens_.reserve(static_cast<size_t>(std::min(s.context_tokens(), total + output_tokens)));
   reuse = s.table_.reusable(std::min(reuse, reuse_limit(total)));
   s.table_.truncate(reuse);
+  if (spec_.drafts_max > 0 && s.draft() != nullptr)
+    draft_ = std::make_unique<DraftSequence>(*s.draft(), s.runner().vocabulary);
   s.busy_with_ = this;
   computed_ = reuse;
   prompt_tokens_ = total;
@@ -354,6 +347,7 @@ std::shared_ptr<SessionImpl> RequestImpl::finish(FinishReason reason, Status sta
   }
   s.busy_with_ = nullptr;
   s.used_last_ = ++hub_->uses;
+  draft_.reset();
   if (started_ == TimePoint{}) started_ = now;
   result_.counters.queue_ns = ns_between(submitted_, started_);
   if (prompt_done_ != TimePoint{}) result_.counters.decode_ns = ns_between(prompt_done_, now);

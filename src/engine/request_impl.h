@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "engine/draft_model.h"
 #include "engine/engine.h"
 #include "engine/event_queue.h"
 #include "engine/hub.h"
@@ -118,6 +119,13 @@ class RequestImpl final : public Request, public std::enable_shared_from_this<Re
   void adopt_prefix();
   // Whether `other`, which computes its prompt now, will have computed more of this one's, too.
   bool waits_for_prefix_of(const RequestImpl& other) const;
+  // Whether a draft model is to make guesses before this pass, and what it needs for that.
+  bool wants_draft_model() const;
+  DraftTask draft_task();
+  // Behind what is computed of the draft model's KV, pages are held for so many tokens.
+  int64_t draft_tokens_in_flight() const { return draft_ == nullptr ? 0 : draft_->reserved(); }
+  // Frees the draft model's KV; false when there was none.
+  bool give_up_draft_model() { return draft_ != nullptr && draft_->give_up(); }
   // Guesses at what follows the one token that this pass computes, at most `room` of them; returns
   // how many. Begins the pass.
   int64_t make_drafts(int64_t room);
@@ -128,6 +136,7 @@ class RequestImpl final : public Request, public std::enable_shared_from_this<Re
   Counters& counters() { return result_.counters; }
 
  private:
+  int64_t drafts_room() const;
   Status resolve_prompt();
   Status check_spec() const;
   Status check_output() const;
@@ -178,11 +187,12 @@ class RequestImpl final : public Request, public std::enable_shared_from_this<Re
   std::optional<tokenizer::Detokenizer> detokenizer_;
   std::optional<sampling::StopStrings> stops_;
   std::vector<int32_t> drafts_;
-  std::deque<Chosen> chosen_;     // not yet published
-  bool chosen_has_kv_ = false;    // of the drafts among them, until it is preempted
-  std::vector<int32_t> history_;  // the session's tokens and the chosen ones
-  std::optional<Pooler> pooler_;  // of a request for an embedding
-  size_t next_logits_ = 0;        // into spec_.logits_positions
+  std::unique_ptr<DraftSequence> draft_;  // ends before the session
+  std::deque<Chosen> chosen_;             // not yet published
+  bool chosen_has_kv_ = false;            // of the drafts among them, until it is preempted
+  std::vector<int32_t> history_;          // the session's tokens and the chosen ones
+  std::optional<Pooler> pooler_;          // of a request for an embedding
+  size_t next_logits_ = 0;                // into spec_.logits_positions
   bool waits_for_host_ = false;
   std::optional<Verdict> verdict_;
   bool done_ = false;

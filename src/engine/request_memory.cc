@@ -54,6 +54,7 @@ Status RequestImpl::memory_error_of(int64_t tokens) const {
 // Its tokens and what was chosen after them stay: all of the KV can be computed again.
 void RequestImpl::preempt() {
   session_->drop_kv();
+  give_up_draft_model();
   running_ = false;
   chosen_has_kv_ = false;
 }

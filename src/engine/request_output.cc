@@ -84,18 +84,36 @@ Result<RequestImpl::Chosen> RequestImpl::choose(std::span<float> logits) {
   return out;
 }
 
-// With one token to compute, and no more than may still be generated.
-int64_t RequestImpl::make_drafts(int64_t room) {
-  drafts_.clear();
-  chosen_.clear();
-  chosen_has_kv_ = true;
+// Most guesses that the next pass has use for: with one token to compute, and no more than may
+// still be generated.
+int64_t RequestImpl::drafts_room() const {
   if (spec_.drafts_max == 0 || spec_.prompt_only || !spec_.logits_positions.empty()) return 0;
   if (pending_tokens() != 1) return 0;
   const auto total = static_cast<int64_t>(session_->tokens_.size());
   const auto output = static_cast<int64_t>(result_.tokens.size());
-  const int64_t most = std::min(
-      {spec_.drafts_max, room, max_tokens_ - output - 1, session_->context_tokens() - total - 1});
-  if (most > 0) drafts_ = lookup_drafts(session_->tokens_, most);
+  return std::min(
+      {spec_.drafts_max, max_tokens_ - output - 1, session_->context_tokens() - total - 1});
+}
+
+// Not before the first token, which the draft model's own prompt would delay.
+bool RequestImpl::wants_draft_model() const {
+  if (draft_ == nullptr || waits_for_host_ || has_chosen() || result_.tokens.empty()) return false;
+  return drafts_room() > 0 && draft_->willing(static_cast<int64_t>(session_->tokens_.size()));
+}
+
+DraftTask RequestImpl::draft_task() {
+  return {draft_.get(), session_->tokens_, drafts_room(), this};
+}
+
+int64_t RequestImpl::make_drafts(int64_t room) {
+  drafts_.clear();
+  chosen_.clear();
+  chosen_has_kv_ = true;
+  const int64_t most = std::min(room, drafts_room());
+  if (most <= 0) return 0;
+  drafts_ = draft_ == nullptr
+                ? lookup_drafts(session_->tokens_, most)
+                : draft_->guesses(static_cast<int64_t>(session_->tokens_.size()), most);
   return static_cast<int64_t>(drafts_.size());
 }
 

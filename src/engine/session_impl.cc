@@ -23,7 +23,8 @@ uint64_t rotation_of(const model::ModelConfig& config, int64_t context_tokens) {
 }  // namespace
 
 SessionImpl::SessionImpl(std::shared_ptr<Hub> hub, std::shared_ptr<ModelImpl> model,
-                         ModelRunner* runner, const SessionOptions& options)
+                         ModelRunner* runner, const SessionOptions& options,
+                         std::shared_ptr<SessionImpl> draft)
     : hub_(std::move(hub)),
       model_(std::move(model)),
       model_base_(model_),
@@ -35,6 +36,7 @@ SessionImpl::SessionImpl(std::shared_ptr<Hub> hub, std::shared_ptr<ModelImpl> mo
                         ? std::min(options.prefill_chunk_tokens, kBatchTokensMax)
                         : kBatchTokensMax),
       rotation_(rotation_of(*model_->config(), context_tokens_)),
+      draft_(std::move(draft)),
       table_(*runner->pages, runner->layout.groups, runner->root ^ rotation_) {}
 
 SessionImpl::~SessionImpl() {
@@ -68,8 +70,11 @@ Status SessionImpl::truncate(int64_t tokens) {
 }
 
 Result<std::shared_ptr<Session>> SessionImpl::fork() const {
+  std::shared_ptr<SessionImpl> draft;
+  if (draft_ != nullptr)
+    draft = std::make_shared<SessionImpl>(hub_, draft_->model_, draft_->runner_, draft_->options_);
   // Before the lock, which its end would take.
-  auto out = std::make_shared<SessionImpl>(hub_, model_, runner_, options_);
+  auto out = std::make_shared<SessionImpl>(hub_, model_, runner_, options_, std::move(draft));
   const std::lock_guard lock(hub_->mutex);
   if (closed_ || model_->closed())
     return Status(Code::invalid_state, "the session or its model was destroyed");

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "engine/engine.h"
@@ -16,6 +17,11 @@ namespace optima::engine {
 
 class RequestImpl;
 
+inline int64_t common_prefix(std::span<const int32_t> a, std::span<const int32_t> b) {
+  const auto limit = static_cast<std::ptrdiff_t>(std::min(a.size(), b.size()));
+  return std::mismatch(a.begin(), a.begin() + limit, b.begin()).first - a.begin();
+}
+
 class SessionImpl final : public Session {
   // Before the table: its pages belong to the model's pool.
   std::shared_ptr<Hub> hub_;
@@ -26,12 +32,14 @@ class SessionImpl final : public Session {
   int64_t context_tokens_;
   int64_t chunk_tokens_;
   uint64_t rotation_;
+  std::shared_ptr<SessionImpl> draft_;
 
   kv::SnapshotIdentity identity() const;
 
  public:
+  // `draft`: a session of the draft model that nobody else has; null = none.
   SessionImpl(std::shared_ptr<Hub> hub, std::shared_ptr<ModelImpl> model, ModelRunner* runner,
-              const SessionOptions& options);
+              const SessionOptions& options, std::shared_ptr<SessionImpl> draft = nullptr);
   ~SessionImpl() override;
   // From now on the engine may take its KV while it is idle. Under the hub's lock.
   void enlist();
@@ -53,6 +61,7 @@ class SessionImpl final : public Session {
   ModelImpl& model_impl() const { return *model_; }
   ModelRunner& runner() const { return *runner_; }
   int64_t chunk_tokens() const { return chunk_tokens_; }
+  SessionImpl* draft() const { return draft_.get(); }
   // An encoder's tokens see each other: a prompt is computed in one piece, and its KV is of no use
   // to another.
   bool encodes() const { return model_->config()->mask == kernels::AttentionMask::all; }

@@ -2,6 +2,9 @@
 // tokenizer knows nothing of files.
 #include "engine/vocabulary.h"
 
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
 #include <charconv>
 
 #include "base/json.h"
@@ -209,6 +212,16 @@ Result<std::unique_ptr<tokenizer::Tokenizer>> load_gguf_tokenizer(const model::M
 Result<std::unique_ptr<tokenizer::Tokenizer>> load_tokenizer(const model::ModelFile& file) {
   return file.format() == model::FileFormat::gguf ? load_gguf_tokenizer(file.metadata())
                                                   : load_hf_tokenizer(file);
+}
+
+uint64_t vocabulary_fingerprint(const tokenizer::Tokenizer& tokenizer) {
+  uint64_t hash = 0;
+  for (int32_t id = 0; id < tokenizer.size(); ++id) {
+    const std::string_view text = tokenizer.token_text(id);
+    hash = XXH3_64bits_withSeed(text.data(), text.size(), hash) ^
+           static_cast<uint64_t>(tokenizer.kind(id));
+  }
+  return hash;
 }
 
 }  // namespace optima::engine

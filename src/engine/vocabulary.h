@@ -11,4 +11,7 @@ namespace optima::engine {
 
 Result<std::unique_ptr<tokenizer::Tokenizer>> load_tokenizer(const model::ModelFile& file);
 
+// Of all tokens' texts and kinds, in order. XXH3-64.
+uint64_t vocabulary_fingerprint(const tokenizer::Tokenizer& tokenizer);
+
 }  // namespace optima::engine

@@ -258,6 +258,42 @@ TEST_F(SessionTest, DraftsAreCountedAndChangeNothing) {
   EXPECT_EQ(optima_generate(session_.get(), &desc, nullptr, nullptr), OPTIMA_E_ARG);
 }
 
+// The session keeps its draft model; the host's handle may go first.
+TEST_F(SessionTest, ADraftModelGuessesAndMayBeDestroyed) {
+  Model draft = open_tiny(engine_);
+  auto options = sized<optima_session_options>();
+  options.path = OPTIMA_PATH_REFERENCE;
+  options.draft_model = draft.get();
+  optima_session* handle = nullptr;
+  must([&](optima_error** err) {
+    return optima_session_create(model_.get(), &options, &handle, err);
+  });
+  const Session session(handle);
+  draft.reset();
+  auto desc = golden_desc();
+  desc.draft_tokens = 5;
+  const Result result = generate(session, desc);
+  EXPECT_EQ(token_ids(result), wanted_);
+  auto counters = sized<optima_counters>();
+  must([&](optima_error** err) { return optima_result_counters(result.get(), &counters, err); });
+  EXPECT_GT(counters.draft_tokens, 0);
+  EXPECT_EQ(counters.draft_tokens_accepted, counters.draft_tokens);
+  auto metrics = sized<optima_metrics>();
+  must([&](optima_error** err) { return optima_metrics_query(engine_.get(), &metrics, err); });
+  EXPECT_GT(metrics.draft_batches, 0u);
+  EXPECT_EQ(metrics.draft_tokens_accepted, static_cast<uint64_t>(counters.draft_tokens_accepted));
+  EXPECT_GE(metrics.turn_seconds, metrics.compute_seconds);
+
+  const Model other = open_tiny(engine_, "gemma3-f32.gguf");
+  options.draft_model = other.get();
+  optima_error* error = nullptr;
+  EXPECT_EQ(optima_session_create(model_.get(), &options, &handle, &error), OPTIMA_E_ARG);
+  EXPECT_NE(std::string(optima_error_message(error)).find("371"), std::string::npos);
+  optima_error_destroy(error);
+  options.draft_model = reinterpret_cast<const optima_model*>(engine_.get());
+  EXPECT_EQ(optima_session_create(model_.get(), &options, &handle, nullptr), OPTIMA_E_ARG);
+}
+
 TEST_F(SessionTest, MetricsCount) {
   auto metrics = sized<optima_metrics>();
   auto desc = golden_desc();
