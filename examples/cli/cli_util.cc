@@ -83,6 +83,13 @@ void add_model_options(Command& command, ModelArgs& args) {
   add_threads_option(command, args.threads);
 }
 
+void add_draft_options(Command& command, ModelArgs& args, int64_t& draft_tokens) {
+  command.text("--draft-model", args.draft_path,
+               "smaller model of the same vocabulary that guesses tokens; the answer is the same");
+  command.number("--draft-tokens", draft_tokens, {0, 32},
+                 "most tokens guessed at once; without --draft-model by what followed before");
+}
+
 void add_threads_option(Command& command, int32_t& threads) {
   command.number("-t,--threads", threads, {0, 4096}, "threads that compute (0 = what is allowed)");
 }
@@ -109,10 +116,8 @@ optima_repack repack_by_name(const std::string& name) {
   throw Failure("--repack: " + name + " is none of when-free, off, on", kExitUsage);
 }
 
-}  // namespace
-
-LoadedModel open_model(const ModelArgs& args, optima_content content) {
-  LoadedModel loaded{make_engine(args.threads), nullptr, sized<optima_model_info>()};
+Model open_file(const LoadedModel& loaded, const std::string& path, const ModelArgs& args,
+                optima_content content) {
   Progress progress;
   auto options = sized<optima_model_options>();
   options.content = content;
@@ -124,10 +129,18 @@ LoadedModel open_model(const ModelArgs& args, optima_content content) {
     static_cast<Progress*>(user)->show("loading " + std::to_string(percent) + " %");
     return 0;
   };
+  return make<Model>(optima_model_open_path, loaded.engine.get(), path.c_str(), path.size(),
+                     &options);
+}
+
+}  // namespace
+
+LoadedModel open_model(const ModelArgs& args, optima_content content) {
+  LoadedModel loaded{make_engine(args.threads), nullptr, nullptr, sized<optima_model_info>()};
   const Stopwatch watch;
-  loaded.model = make<Model>(optima_model_open_path, loaded.engine.get(), args.path.c_str(),
-                             args.path.size(), &options);
+  loaded.model = open_file(loaded, args.path, args, content);
   loaded.load_ms = watch.ms();
+  if (!args.draft_path.empty()) loaded.draft = open_file(loaded, args.draft_path, args, content);
   optima_error* error = nullptr;
   check(optima_model_get_info(loaded.model.get(), &loaded.info, &error), error);
   return loaded;
@@ -159,6 +172,7 @@ Session make_session(const LoadedModel& loaded, const SessionArgs& args) {
   auto options = sized<optima_session_options>();
   options.context_tokens = args.context_tokens;
   options.path = path_of(args);
+  options.draft_model = loaded.draft.get();
   return make<Session>(optima_session_create, loaded.model.get(), &options);
 }
 

@@ -109,13 +109,17 @@ struct ModelArgs {
   std::string weights = "as-is";
   std::string repack = "when-free";
   int32_t threads = 0;
+  std::string draft_path;  // of a draft model; empty = none
 };
 void add_model_options(Command& command, ModelArgs& args);
+// --draft-model and --draft-tokens.
+void add_draft_options(Command& command, ModelArgs& args, int64_t& draft_tokens);
 void add_threads_option(Command& command, int32_t& threads);
 
 struct LoadedModel {
   Engine engine;
   Model model;  // declared after the engine: destroyed before it
+  Model draft;
   optima_model_info info{};
   double load_ms = 0;
 };

@@ -3,6 +3,11 @@
 //   prefill  a prompt of -p ids after a prefix of --depth ids
 //   decode   -n single-token steps from --depth, each a forward step and the argmax
 //
+// With --sessions so many conversations at once: all prompts first, then all decode -n tokens
+// together, as the batched benches of other engines do. --arriving-prompt then adds a prompt that
+// comes while they decode, and compares: how long their tokens take with and without it, and how
+// long its first token takes beside them and alone.
+//
 // The prefix stays in the session: a request names the whole context, and the session computes only
 // what it does not hold. Behind the prefix every request has other ids than the one before, so that
 // nothing but the prefix is reused. The bytes of a step are counted by the library; the difference
@@ -27,6 +32,8 @@ struct Args {
   int32_t repetitions = 3;
   std::optional<std::vector<int32_t>> sessions;  // a load instead of one session
   int64_t shared_prefix = 0;
+  int64_t arriving_prompt = 0;
+  int64_t draft_tokens = 0;
   std::string trace;
   bool no_roofs = false;
   bool json = false;
@@ -99,6 +106,7 @@ class Bench {
     desc.prompt_ids = ids.data();
     desc.prompt_id_count = ids.size();
     desc.max_tokens = max_tokens;
+    desc.draft_tokens = args_.draft_tokens;
     desc.flags = max_tokens > 0 ? OPTIMA_REQUEST_IGNORE_EOS : OPTIMA_REQUEST_PROMPT_ONLY;
     const auto result = make<Result>(optima_generate, session_.get(), &desc);
     return counters_of(result.get());
@@ -194,7 +202,73 @@ std::string load_as_text(const Json& result) {
          number(result["ttft_ms_p99"], "%.1f ms") + ", between tokens p50 " +
          number(result["inter_token_ms_p50"], "%.1f ms") + " p99 " +
          number(result["inter_token_ms_p99"], "%.1f ms") + ", " + result["cached_tokens"].dump() +
-         " of " + result["prompt_tokens"].dump() + " prompt tokens cached\n";
+         " of " + result["prompt_tokens"].dump() + " prompt tokens cached, " +
+         result["kv_pages_held"].dump() + " KV pages, " +
+         number(result["outside_compute_share"].get<double>() * 100, "%.2f %%") +
+         " of the time outside of passes\n";
+}
+
+std::string arrival_as_text(const Json& row) {
+  return "a prompt of " + row["arriving_prompt"].dump() + " arrives beside " +
+         row["sessions"].dump() + ":  between tokens p99 " +
+         number(row["arrival_inter_token_ms_p99"], "%.1f ms") + ", without it " +
+         number(row["inter_token_ms_p99"], "%.1f ms") + "; its first token " +
+         number(row["arrival_ttft_ms"], "%.0f ms") + ", on an idle engine " +
+         number(row["idle_ttft_ms"], "%.0f ms") + "\n";
+}
+
+LoadArgs load_args(const Args& args) {
+  return {args.session, args.draft_tokens};
+}
+
+LoadedModel open_warm(const Args& args) {
+  LoadedModel loaded = open_model(args.model, OPTIMA_CONTENT_FULL);
+  // The first request of a model pays for its pages.
+  run_load(loaded, load_args(args), simultaneous({1, 0, 1, 1}, loaded.info.vocabulary));
+  return loaded;
+}
+
+double first_token_ms(const LoadReport& report, int64_t session) {
+  for (const RequestTimes& times : report.times)
+    if (times.session == session && !times.token_s.empty())
+      return (times.token_s.front() - times.submitted_s) * 1e3;
+  return 0;
+}
+
+// A long prompt that comes when a quarter of the decoding, which took `decode_s` before, is over.
+Json arrival_json(const Args& args, int64_t sessions, double decode_s) {
+  constexpr int64_t kArriving = 1 << 20;
+  const auto arriving = [&](const LoadedModel& loaded) {
+    LoadRequest request{0, kArriving, {}, 1, 0};
+    request.prompt = spread_ids(args.arriving_prompt, kArriving, loaded.info.vocabulary);
+    return request;
+  };
+  const LoadedModel idle = open_warm(args);
+  const LoadReport alone = run_load(idle, load_args(args), {arriving(idle)});
+  const LoadedModel loaded = open_warm(args);
+  auto requests = simultaneous({sessions, args.shared_prefix, args.prompt, args.tokens},
+                               loaded.info.vocabulary);
+  requests.push_back(arriving(loaded));
+  requests.back().round = 1;
+  requests.back().arrival_s = decode_s / 4;
+  const LoadReport report = run_load(loaded, load_args(args), std::move(requests));
+  double begin = 0, end = 0;
+  for (const RequestTimes& times : report.times) {
+    if (times.session != kArriving) continue;
+    begin = times.submitted_s;
+    end = times.token_s.front();
+  }
+  std::vector<double> gaps_ms;
+  for (const RequestTimes& times : report.times)
+    for (size_t i = 1; times.session != kArriving && i < times.token_s.size(); ++i)
+      if (times.token_s[i] > begin && times.token_s[i] <= end)
+        gaps_ms.push_back((times.token_s[i] - times.token_s[i - 1]) * 1e3);
+  return {{"arriving_prompt", args.arriving_prompt},
+          {"arrival_inter_token_ms_p50", percentile(gaps_ms, 0.5)},
+          {"arrival_inter_token_ms_p99", percentile(gaps_ms, 0.99)},
+          {"arrival_tokens", gaps_ms.size()},
+          {"arrival_ttft_ms", first_token_ms(report, kArriving)},
+          {"idle_ttft_ms", first_token_ms(alone, kArriving)}};
 }
 
 // Each number of sessions on an engine of its own, so that none finds the KV of another.
@@ -204,7 +278,7 @@ void bench_load(const Args& args) {
   Json results = Json::array();
   Json out;
   const auto add = [&](const LoadedModel& loaded, std::vector<LoadRequest> requests) {
-    results.push_back(load_json(run_load(loaded, args.session, std::move(requests))));
+    results.push_back(load_json(run_load(loaded, load_args(args), std::move(requests))));
     out["model"] = optima_model_name(loaded.model.get());
     out["threads"] = optima_engine_threads(loaded.engine.get());
     if (!args.json) write_out(load_as_text(results.back()));
@@ -215,11 +289,15 @@ void bench_load(const Args& args) {
   }
   for (const int32_t sessions : args.sessions.value_or(std::vector<int32_t>())) {
     if (sessions < 1) throw Failure("--sessions: numbers from 1 on", kExitUsage);
-    const LoadedModel loaded = open_model(args.model, OPTIMA_CONTENT_FULL);
-    // The first request of a model pays for its pages.
-    run_load(loaded, args.session, simultaneous({1, 0, 1, 1}, loaded.info.vocabulary));
+    const LoadedModel loaded = open_warm(args);
     add(loaded, simultaneous({sessions, args.shared_prefix, args.prompt, args.tokens},
                              loaded.info.vocabulary));
+    if (args.arriving_prompt == 0) continue;
+    Json& row = results.back();
+    const double tokens = static_cast<double>(sessions) * static_cast<double>(args.tokens);
+    row.update(
+        arrival_json(args, sessions, tokens / row["total_decode_tokens_per_s"].get<double>()));
+    if (!args.json) write_out(arrival_as_text(row));
   }
   out["results"] = std::move(results);
   if (args.json) write_json(out);
@@ -257,11 +335,14 @@ void add_bench(Program& program) {
   Command command = program.command(
       "bench", "Speed of a model beside the roofs of the machine; medians of repetitions");
   add_model_options(command, args->model);
+  add_draft_options(command, args->model, args->draft_tokens);
   command.number("-p,--prompt", args->prompt, {1, 1 << 30}, "ids of the prompt");
   command.number("-n,--tokens", args->tokens, {1, 1 << 30}, "decode steps");
   command.number("-r,--repetitions", args->repetitions, {1, 1000}, "repetitions");
   command.ids("--sessions", args->sessions,
               "so many sessions at once, one run for each number: 1,2,4");
+  command.number("--arriving-prompt", args->arriving_prompt, {0, 1 << 30},
+                 "ids of a prompt that arrives while they decode, with --sessions");
   command.number("--shared-prefix", args->shared_prefix, {0, 1 << 30},
                  "ids before the prompt that all sessions share, with --sessions");
   command.text("--trace", args->trace, "file of requests and when they arrive (CSV)");

@@ -126,6 +126,7 @@ void add_chat(Program& program) {
   Command command = program.command("chat", "A conversation; each line of stdin is a message");
   add_model_options(command, args->model);
   add_generation_options(command, args->generation);
+  add_draft_options(command, args->model, args->generation.draft_tokens);
   add_context_option(command, args->session);
   command.text("--system", args->system, "system message");
   command.action([args] { chat(*args); });

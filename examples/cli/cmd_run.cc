@@ -97,6 +97,7 @@ void add_run(Program& program) {
   add_model_options(command, args->model);
   command.text("-p,--prompt", args->prompt, "prompt (else stdin)");
   add_generation_options(command, args->generation);
+  add_draft_options(command, args->model, args->generation.draft_tokens);
   add_context_option(command, args->session);
   command.flag("--chat", args->chat, "the prompt is a user's message: use the template");
   command.text("--system", args->system, "system message, with --chat");

@@ -36,8 +36,6 @@ void add_generation_options(Command& command, GenerationArgs& args) {
   command.text("--json-schema", args.json_schema, "file: the answer is JSON of this schema");
   command.text("--grammar", args.grammar, "file: the answer is a text of this GBNF grammar");
   command.text("--regex", args.regex, "the answer matches this regular expression");
-  command.number("--drafts", args.draft_tokens, {0, 32},
-                 "guess up to so many tokens by what followed before; the answer is the same");
   command.flag("--ignore-eos", args.ignore_eos, "end-of-generation tokens do not end it");
 }
 

@@ -72,10 +72,16 @@ class Run(Case):
     @each_model
     def test_drafts_change_nothing(self, model):
         plain = self.run_json(model, "--reference")
-        guessed = self.run_json(model, "--reference", "--drafts", 6)
+        guessed = self.run_json(model, "--reference", "--draft-tokens", 6)
         self.assertEqual(plain["token_ids"], guessed["token_ids"])
         self.assertEqual(plain["draft_tokens"], 0)
         self.assertGreaterEqual(guessed["draft_tokens"], guessed["draft_tokens_accepted"])
+        itself = self.run_json(model, "--reference", "--draft-tokens", 6, "--draft-model", model)
+        self.assertEqual(plain["token_ids"], itself["token_ids"])
+        self.assertEqual(itself["draft_tokens"], itself["draft_tokens_accepted"])
+        other = next(path for path in MODELS if ("gemma" in path.name) != ("gemma" in model.name))
+        self.assert_error("run", model, "-p", "a", "--draft-model", other,
+                          mentions=["vocabulary", "297", "371"])
 
     @each_model
     def test_reference_path(self, model):
@@ -299,10 +305,14 @@ class Measure(Case):
 
     def test_bench_of_sessions(self):
         out = call_json("bench", MODELS[0], "--sessions", "1,3", "--shared-prefix", 32, "-p", 4,
-                        "-n", 6, "-t", 1)
+                        "-n", 6, "-t", 1, "--arriving-prompt", 40)
         self.assertEqual([row["sessions"] for row in out["results"]], [1, 3])
         for row in out["results"]:
-            self.assertEqual(row["output_tokens"], 6 * row["sessions"])
+            self.assertEqual(row["output_tokens"], 7 * row["sessions"])
+            self.assertGreater(row["total_decode_tokens_per_s"], 0)
+            self.assertGreater(row["kv_pages_held"], 0)
+            self.assertGreater(row["arrival_ttft_ms"], 0)
+            self.assertGreater(row["idle_ttft_ms"], 0)
             self.assertEqual(row["prompt_tokens"], 36 * row["sessions"])
             self.assertGreater(row["ttft_ms_p50"], 0)
             self.assertGreaterEqual(row["inter_token_ms_p99"], row["inter_token_ms_p50"])
@@ -313,6 +323,8 @@ class Measure(Case):
         row = call_json("bench", MODELS[0], "--trace", own, "-t", 1)["results"][0]
         self.assertEqual((row["requests"], row["sessions"]), (3, 2))
         self.assertEqual(row["output_tokens"], 13)
+        self.assertGreater(row["total_decode_tokens_per_s"], 0)
+        self.assertLessEqual(row["hit_rate"], 1)
         header = (ROOT / "bench/traces/chat.csv").read_text().splitlines()[0]
         self.assertEqual(header, own.read_text().splitlines()[0])
         azure = self.write("azure.csv", "TIMESTAMP,ContextTokens,GeneratedTokens\n"
