@@ -552,8 +552,9 @@ struct optima_request_desc {
   optima_normalise normalise; /* Whether the embedding is normalised. */
   /* Speculation: most tokens that a step guesses and checks beside the next one. At most 32. The
    * session's draft_model guesses; without one, what followed the last tokens before is taken,
-   * which is worth it where an answer repeats what the context holds. The output is the same.
-   * Not used with logits_positions. 0 = off. */
+   * which is worth it where an answer repeats what the context holds. The output does not depend
+   * on the guesses; with OPTIMA_PATH_FAST the last bits of logits do depend on how many tokens a
+   * step has, so that near ties may fall otherwise. Not used with logits_positions. 0 = off. */
   int64_t draft_tokens;
   /* Higher comes first, -100 to 100: in the queue, for the tokens of a step, and for KV memory.
    * Ten seconds of waiting count as much as one step of priority. Within a priority the earliest
