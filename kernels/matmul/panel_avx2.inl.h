@@ -13,7 +13,7 @@ namespace optima::kernels {
 namespace {
 
 struct PanelAvx2 : TileAvx2 {
-  static constexpr int kPanelColumns = 3;
+  static constexpr int kPanelColumns = 4;
 
   static __m256i load(const uint8_t* p) {
     return _mm256_load_si256(reinterpret_cast<const __m256i*>(p));
@@ -170,6 +170,7 @@ struct PanelAvx2 : TileAvx2 {
   static void run_panel_rest(const PanelArgs& args, int columns) {
     if (columns == 1) run_panel<Traits, 1>(args);
     if (columns == 2) run_panel<Traits, 2>(args);
+    if (columns == 3) run_panel<Traits, 3>(args);
   }
 };
 
