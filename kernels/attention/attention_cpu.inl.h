@@ -5,8 +5,8 @@
 // made for a tile of pages, the softmax is carried on by the running maximum and sum (Milakov &
 // Gimelshein 2018, arXiv:1805.02867), and the weighted values are added to the rows' sums.
 //
-// With one token the rows are few: pages are read as they are, f16 widened in registers. With more
-// tokens every tile is widened to fp32 once and then read by tiles of V::kRows rows.
+// Where rows are few, as in decode, pages are read as they are, f16 widened in registers. With more
+// rows every tile is widened to fp32 once and then read by tiles of V::kRows rows.
 //
 // Masked positions are never a number: their logit is -inf, and their V is not touched, because 0
 // times a stale infinity would be NaN.
@@ -23,6 +23,10 @@ namespace {
 // Decoding asks for pages about this many bytes before it reads them: more than the latency of the
 // memory times its bandwidth, less than what the first-level cache keeps beside the work.
 constexpr int64_t kBytesAhead = 16384;
+
+// Pages are widened in registers for each tile of rows; for more tiles than these it pays to keep
+// them widened.
+constexpr int64_t kFewRowTiles = 2;
 
 // The query rows of one item and the kv head that they share.
 struct Block {
@@ -120,6 +124,22 @@ Range clip(Range range, int64_t base, int64_t width) {
   return {larger(range.begin - base, 0), smaller(range.end - base, width)};
 }
 
+// Turns the logits of the tile into weights. Whether all rows see all of it.
+template <typename V>
+bool weigh_tile(const Block& block, const Work& work, Range positions) {
+  const int64_t width = positions.end - positions.begin;
+  bool all_seen = true;
+  for (int64_t token = 0; token < block.tokens; ++token) {
+    const Range seen = clip(block.visible(token), positions.begin, width);
+    if (seen.begin > 0 || seen.end < width) all_seen = false;
+    for (int64_t row = token * block.group; row < (token + 1) * block.group; ++row) {
+      weigh_row<V>(work, row, width, seen, block.args.softcap);
+    }
+  }
+  correct_totals<V>(work, block.rows());
+  return all_seen;
+}
+
 // The tile of pages [pages.begin, pages.end); those before `first` are seen by nobody.
 template <typename V>
 void attend_tile(const Block& block, Range pages, int64_t first, const Work& work) {
@@ -133,16 +153,7 @@ void attend_tile(const Block& block, Range pages, int64_t first, const Work& wor
           work.weights + row * kTileTokens + page * kPageTokens, nullptr);
     }
   });
-  bool all_seen = true;
-  for (int64_t token = 0; token < block.tokens; ++token) {
-    const Range seen = clip(block.visible(token), base, width);
-    if (seen.begin > 0 || seen.end < width) all_seen = false;
-    for (int64_t row = token * block.group; row < (token + 1) * block.group; ++row) {
-      weigh_row<V>(work, row, width, seen, block.args.softcap);
-    }
-  }
-  correct_totals<V>(work, block.rows());
-  if (all_seen) {
+  if (weigh_tile<V>(block, work, {base, base + width})) {
     add_tile_values<V>(block, work, {0, block.rows()}, {0, width});
     return;
   }
@@ -171,16 +182,29 @@ void attend_tiles(const Block& block, const Work& work) {
   }
 }
 
-// One token over f16 pages, read as they are.
+// Adds the values of one f16 page of the tile that begins with page `tile`.
 template <typename V>
-void attend_token(const Block& block, const Work& work) {
-  using Element = uint16_t;
-  const Range seen = block.visible(0);
+void add_page_values(const Block& block, const Work& work, int64_t tile, int64_t page, Range rows,
+                     Range seen, const float* correction) {
   const int64_t head_dim = block.args.head_dim;
-  const int64_t last_page = (seen.end - 1) / kPageTokens;
+  const uint16_t* v = block.keys<uint16_t>(page) + (kPageTokens + seen.begin) * head_dim;
+  const int64_t column = (page - tile) * kPageTokens + seen.begin;
+  each_row_tile<V>(rows.begin, rows.end, [&](int64_t row, auto count) {
+    add_values<V, count.value>(ValueTile<uint16_t>{
+        v, head_dim, work.weights + row * kTileTokens + column, seen.end - seen.begin,
+        work.sums + row * work.sums_stride, work.sums_stride, correction + row});
+  });
+}
+
+// Few rows over f16 pages, read as they are.
+template <typename V>
+void attend_few(const Block& block, const Work& work) {
+  using Element = uint16_t;
+  const int64_t head_dim = block.args.head_dim;
+  const int64_t first_page = block.visible(0).begin / kPageTokens;
+  const int64_t last_page = (block.visible(block.tokens - 1).end - 1) / kPageTokens;
   const int64_t slot_bytes = 2 * head_dim * kPageTokens * static_cast<int64_t>(sizeof(Element));
   const int64_t pages_ahead = (kBytesAhead + slot_bytes - 1) / slot_bytes;
-  const int64_t first_page = seen.begin / kPageTokens;
   for (int64_t tile = tile_begin(first_page); tile <= last_page; tile += kTilePages) {
     const int64_t first = larger(tile, first_page);
     const int64_t end = smaller(tile + kTilePages, last_page + 1);
@@ -194,22 +218,22 @@ void attend_token(const Block& block, const Work& work) {
                                                 head_dim, logits, ahead);
       });
     }
-    const int64_t width = (end - tile) * kPageTokens;
-    const Range in_tile = clip(seen, tile * kPageTokens, width);
-    for (int64_t row = 0; row < block.rows(); ++row) {
-      weigh_row<V>(work, row, width, in_tile, block.args.softcap);
-    }
-    correct_totals<V>(work, block.rows());
+    const int64_t base = tile * kPageTokens;
+    const bool all_seen = weigh_tile<V>(block, work, {base, end * kPageTokens});
     for (int64_t page = first; page < end; ++page) {
-      const Range in_page = clip(seen, page * kPageTokens, kPageTokens);
-      const Element* v = block.keys<Element>(page) + (kPageTokens + in_page.begin) * head_dim;
-      const int64_t column = (page - tile) * kPageTokens + in_page.begin;
-      each_row_tile<V>(0, block.rows(), [&](int64_t row, auto count) {
-        add_values<V, count.value>(ValueTile<Element>{
-            v, head_dim, work.weights + row * kTileTokens + column, in_page.end - in_page.begin,
-            work.sums + row * work.sums_stride, work.sums_stride,
-            (page == first ? work.correction : work.ones) + row});
-      });
+      const float* correction = page == first ? work.correction : work.ones;
+      if (all_seen) {
+        add_page_values<V>(block, work, tile, page, {0, block.rows()}, {0, kPageTokens},
+                           correction);
+        continue;
+      }
+      // A token whose first page is a later one has no sums yet that a correction could change.
+      for (int64_t token = 0; token < block.tokens; ++token) {
+        const Range seen = clip(block.visible(token), page * kPageTokens, kPageTokens);
+        if (seen.begin >= seen.end) continue;
+        add_page_values<V>(block, work, tile, page,
+                           {token * block.group, (token + 1) * block.group}, seen, correction);
+      }
     }
   }
 }
@@ -262,10 +286,10 @@ void attend_piece(const Block& block, const Work& work) {
   if (block.tokens == 1 && first.begin >= first.end) return;
   if (block.args.kv_type == KvType::f32) {
     attend_tiles<V, float>(block, work);
-  } else if (block.tokens > 1) {
+  } else if (block.rows() > kFewRowTiles * V::kRows) {
     attend_tiles<V, uint16_t>(block, work);
   } else {
-    attend_token<V>(block, work);
+    attend_few<V>(block, work);
   }
 }
 

@@ -38,6 +38,13 @@ std::vector<float> solve_pieces(const Problem& problem, const PagedKv& kv,
 TEST(Attention, DoesNotDependOnWhatIsComputedBeside) {
   for (const AttentionShape& shape :
        {AttentionShape{.tokens = 37, .first_position = 700, .heads = 9, .kv_heads = 3},
+        AttentionShape{.tokens = 4, .first_position = 600, .heads = 9, .kv_heads = 3},
+        AttentionShape{.tokens = 5,
+        .first_position = 333,
+        .heads = 4,
+        .kv_heads = 2,
+        .head_dim = 32,
+        .window = 50},
         AttentionShape{.tokens = 300, .heads = 2, .kv_heads = 2, .head_dim = 24},
         AttentionShape{.tokens = 40, .first_position = 250, .heads = 8, .window = 100},
         AttentionShape{.tokens = 21,
