@@ -132,6 +132,22 @@ TEST_P(Deterministic, AfterARestore) {
   expect_same_tail(whole, logits_of(restored, prompt, from), "after a restore");
 }
 
+// Guesses make other batches, of other sizes; neither tokens nor probabilities may show it.
+TEST_P(Deterministic, WithGuessesChecked) {
+  std::vector<int32_t> prompt = ids(4, 20);
+  const std::vector<int32_t> once = prompt;
+  prompt.insert(prompt.end(), once.begin(), once.end());
+  RequestSpec plain = ids_request(prompt, 30);
+  plain.sampling.logprobs = 1;
+  RequestSpec guessing = plain;
+  guessing.drafts_max = 5;
+  const auto want = must(engine_->generate(session(), plain, nullptr));
+  const auto got = must(engine_->generate(session(), guessing, nullptr));
+  EXPECT_EQ(output_ids(got->result()), output_ids(want->result()));
+  for (size_t i = 0; i < want->result().tokens.size(); ++i)
+    EXPECT_EQ(got->result().tokens[i].top[0].logprob, want->result().tokens[i].top[0].logprob) << i;
+}
+
 // Panels (q4_0, q8_0), types without panels, float weights, windows, experts, caps and sinks.
 INSTANTIATE_TEST_SUITE_P(Models, Deterministic,
                          testing::Values("llama-q4_0", "llama-q8_0", "llama-f16", "gemma3-q4_0",
