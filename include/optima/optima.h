@@ -168,6 +168,12 @@ typedef int32_t optima_normalise;
 #define OPTIMA_REQUEST_PROMPT_ONLY 0x20u /* Process (and score) the prompt, generate nothing. */
 /* Report the log-probabilities of the prompt's tokens from prompt_logprobs_from on. */
 #define OPTIMA_REQUEST_PROMPT_LOGPROBS 0x40u
+/* When the context is full, drop the older half of the session's tokens after the first
+ * shift_keep_tokens and go on, instead of OPTIMA_FINISH_CONTEXT. The KV of what stays is
+ * computed again. Also makes room for a prompt that is appended; a prompt that does not fit by
+ * itself stays an error. Penalties and DRY see what is left. Not with logits_positions or
+ * embeddings. optima_counters.shifted_tokens reports it. */
+#define OPTIMA_REQUEST_CONTEXT_SHIFT 0x80u
 
 /* Bits for optima_model_tokenize and optima_model_detokenize. */
 #define OPTIMA_TEXT_NO_ADD_SPECIAL 0x1u /* Tokenize: do not add BOS or EOS by the file's rule. */
@@ -350,6 +356,20 @@ typedef int32_t (*optima_read_fn)(void* user, void* into, int64_t offset, int64_
  * (OPTIMA_E_IO). */
 typedef int32_t (*optima_write_fn)(void* user, const void* from, int64_t bytes);
 
+/* Appends exactly `bytes` to what was written under `id`. 0 = done, anything else = failed:
+ * nothing more is written under `id`. Called on the thread that drives the engine, as the two
+ * below; must not call into the engine. */
+typedef int32_t (*optima_spill_write_fn)(void* user, uint64_t id, const void* from, int64_t bytes);
+
+/* Reads exactly `bytes` at `offset` of what was written under `id`. 0 = done, anything else =
+ * failed. */
+typedef int32_t (*optima_spill_read_fn)(void* user, uint64_t id, void* into, int64_t offset,
+                                        int64_t bytes);
+
+/* What was written under `id`, whole or in part, is not wanted any more. Called once for each
+ * id. */
+typedef void (*optima_spill_discard_fn)(void* user, uint64_t id);
+
 /* Memory aligned to `alignment` (a power of two, at least 64), or NULL. Called from any thread. */
 typedef void* (*optima_alloc_fn)(void* user, size_t bytes, size_t alignment);
 
@@ -414,10 +434,18 @@ struct optima_engine_options {
   /* Most events of KV that wait for optima_kv_events_poll (optima_unstable.h); about 100 bytes
    * each. 0 = none are recorded. */
   int64_t kv_events;
+  /* Where the KV of preempted requests goes; set all three or none. What cannot be written or
+   * read back is computed again, as without them: the output is the same. */
+  optima_spill_write_fn spill_write;
+  optima_spill_read_fn spill_read; /* See spill_write. */
+  optima_spill_discard_fn spill_discard; /* See spill_write. */
+  void* spill_user; /* For the three. */
+  /* For spill_user; after the last call of the three. May be NULL. */
+  optima_release_fn spill_release;
 };
 #define OPTIMA_ENGINE_OPTIONS_INIT \
   { (uint32_t)sizeof(optima_engine_options), 0, NULL, 0, 0, NULL, 0, 0, 0, 0, NULL, NULL, NULL, \
-    NULL, NULL, NULL, NULL, 0, 0, 0, 0 }
+    NULL, NULL, NULL, NULL, 0, 0, 0, 0, NULL, NULL, NULL, NULL, NULL }
 
 /* How a model is opened. All zero = the defaults. */
 struct optima_model_options {
@@ -561,11 +589,14 @@ struct optima_request_desc {
    * deadline comes first, then the session that has been served least. */
   int32_t priority;
   uint32_t reserved2; /* Zero. */
+  /* With OPTIMA_REQUEST_CONTEXT_SHIFT: tokens at the beginning that are never dropped, such as a
+   * system prompt. 0 = 4, which models lean on. */
+  int64_t shift_keep_tokens;
 };
 #define OPTIMA_REQUEST_DESC_INIT \
   { (uint32_t)sizeof(optima_request_desc), 0, NULL, NULL, 0, NULL, 0, 0, 0, 0, NULL, NULL, 0, \
     NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, 0, 0, 0, NULL, 0, NULL, 0, NULL, NULL, NULL, \
-    NULL, NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, 0, NULL, 0, 0, 0, 0, 0 }
+    NULL, NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, 0, NULL, 0, 0, 0, 0, 0, 0 }
 
 /* A conversation to be written as a prompt. */
 struct optima_chat_desc {
@@ -644,9 +675,10 @@ struct optima_counters {
   int64_t draft_tokens_accepted; /* Of them, right ones. */
   optima_cache_miss cache_miss; /* Why cached_tokens is 0. */
   uint32_t reserved2; /* Zero. */
+  int64_t shifted_tokens; /* Tokens dropped from the session because the context was full. */
 };
 #define OPTIMA_COUNTERS_INIT \
-  { (uint32_t)sizeof(optima_counters), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+  { (uint32_t)sizeof(optima_counters), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* Sizes of a model. 0 (ids -1) = unknown, as for a vocabulary-only load. */
 struct optima_model_info {
@@ -756,10 +788,13 @@ struct optima_metrics {
   uint64_t sessions_dropped;
   /* KV pages that audits found leaked, kept for nothing or miscounted: 0. */
   uint64_t kv_audit_faults;
+  uint64_t spilled_bytes; /* Written by spill_write. */
+  uint64_t restored_bytes; /* Of them, read back. */
+  uint64_t spill_failures; /* Times that writing or reading failed, and KV was computed again. */
 };
 #define OPTIMA_METRICS_INIT \
   { (uint32_t)sizeof(optima_metrics), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
-    0, 0, 0 }
+    0, 0, 0, 0, 0, 0 }
 
 /* What a session holds of KV. A page holds 16 tokens of some layers; one that several sessions
  * hold is counted for each of them, and in memory once. While a request runs, with the pages of

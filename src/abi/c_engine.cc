@@ -31,16 +31,50 @@ class HostLog {
   ReleaseOnce release_;
 };
 
+// The host's place for the KV of preempted requests.
+class HostSpill {
+ public:
+  HostSpill(const optima_engine_options& options, ReleaseOnce release)
+      : write_(options.spill_write),
+        read_(options.spill_read),
+        discard_(options.spill_discard),
+        user_(options.spill_user),
+        release_(std::move(release)) {}
+
+  bool write(uint64_t id, const void* from, int64_t bytes) {
+    int32_t failed = 1;
+    contain([&] { failed = write_(user_, id, from, bytes); });
+    return failed == 0;
+  }
+  bool read(uint64_t id, void* into, int64_t offset, int64_t bytes) {
+    int32_t failed = 1;
+    contain([&] { failed = read_(user_, id, into, offset, bytes); });
+    return failed == 0;
+  }
+  void discard(uint64_t id) {
+    contain([&] { discard_(user_, id); });
+  }
+
+ private:
+  optima_spill_write_fn write_;
+  optima_spill_read_fn read_;
+  optima_spill_discard_fn discard_;
+  void* user_;
+  ReleaseOnce release_;
+};
+
 struct Hooks {
   ReleaseOnce alloc;
   ReleaseOnce log;
+  ReleaseOnce spill;
 };
 
 // Taken first, so that a call that fails releases the host's cookies as well.
 Hooks take_hooks(const optima_engine_options* options) {
   if (!readable(options)) return {};
   return {.alloc = {options->alloc_release, options->alloc_user},
-          .log = {options->log_release, options->log_user}};
+          .log = {options->log_release, options->log_user},
+          .spill = {options->spill_release, options->spill_user}};
 }
 
 Result<std::vector<uint64_t>> read_affinity(const optima_engine_options& options) {
@@ -59,6 +93,13 @@ Result<engine::EngineOptions> read_options(const optima_engine_options& options)
   OPTIMA_TRY(check_constant("log_level", options.log_level, OPTIMA_LOG_DEBUG));
   if ((options.alloc == nullptr) != (options.free == nullptr)) {
     return Status(Code::invalid_argument, "alloc and free: one is NULL, the other is not");
+  }
+  const int spills = (options.spill_write != nullptr ? 1 : 0) +
+                     (options.spill_read != nullptr ? 1 : 0) +
+                     (options.spill_discard != nullptr ? 1 : 0);
+  if (spills != 0 && spills != 3) {
+    return Status(Code::invalid_argument,
+                  text("spill_write, spill_read and spill_discard: ", spills, " of 3 are set"));
   }
   if (options.memory_limit_bytes < 0) {
     return Status(Code::invalid_argument, text("memory_limit_bytes is ", options.memory_limit_bytes,
@@ -93,6 +134,16 @@ Result<std::shared_ptr<EngineBox>> create(const optima_engine_options* in) {
     engine_options.log = [log](LogLevel level, std::string_view message) {
       log->write(level, message);
     };
+  }
+  if (options.spill_write != nullptr) {
+    auto spill = std::make_shared<HostSpill>(options, std::move(hooks.spill));
+    engine_options.spill.write = [spill](uint64_t id, const void* from, int64_t bytes) {
+      return spill->write(id, from, bytes);
+    };
+    engine_options.spill.read = [spill](uint64_t id, void* into, int64_t offset, int64_t bytes) {
+      return spill->read(id, into, offset, bytes);
+    };
+    engine_options.spill.discard = [spill](uint64_t id) { spill->discard(id); };
   }
   OPTIMA_ASSIGN(box->engine, engine::Engine::create(engine_options));
   return box;

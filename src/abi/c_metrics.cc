@@ -49,6 +49,9 @@ optima_status optima_metrics_query(const optima_engine* engine, optima_metrics* 
     metrics.preemptions = of.preemptions;
     metrics.sessions_dropped = of.sessions_dropped;
     metrics.kv_audit_faults = of.kv_audit_faults;
+    metrics.spilled_bytes = of.spilled_bytes;
+    metrics.restored_bytes = of.restored_bytes;
+    metrics.spill_failures = of.spill_failures;
     write_struct(out, metrics);
     return {};
   });

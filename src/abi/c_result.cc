@@ -120,6 +120,7 @@ optima_status optima_result_counters(const optima_result* result, optima_counter
     c.draft_tokens = counters.draft_tokens;
     c.draft_tokens_accepted = counters.draft_tokens_accepted;
     c.cache_miss = static_cast<optima_cache_miss>(counters.cache_miss);
+    c.shifted_tokens = counters.shifted_tokens;
     write_struct(out, c);
     return {};
   });

@@ -16,7 +16,7 @@ namespace {
 constexpr uint32_t kFlagsKnown = OPTIMA_REQUEST_APPEND | OPTIMA_REQUEST_NO_ADD_SPECIAL |
                                  OPTIMA_REQUEST_NO_PARSE_SPECIAL | OPTIMA_REQUEST_IGNORE_EOS |
                                  OPTIMA_REQUEST_SHOW_SPECIAL | OPTIMA_REQUEST_PROMPT_ONLY |
-                                 OPTIMA_REQUEST_PROMPT_LOGPROBS;
+                                 OPTIMA_REQUEST_PROMPT_LOGPROBS | OPTIMA_REQUEST_CONTEXT_SHIFT;
 
 template <typename Item>
 Result<std::vector<Item>> read_array(std::string_view name, const Item* data, size_t count) {
@@ -52,6 +52,7 @@ void read_flags(uint32_t flags, engine::RequestSpec& spec) {
   spec.ignore_eos = set(OPTIMA_REQUEST_IGNORE_EOS);
   spec.show_special = set(OPTIMA_REQUEST_SHOW_SPECIAL);
   spec.prompt_only = set(OPTIMA_REQUEST_PROMPT_ONLY);
+  spec.context_shift = set(OPTIMA_REQUEST_CONTEXT_SHIFT);
 }
 
 Status read_stops(const optima_request_desc& desc, engine::RequestSpec& spec) {
@@ -199,6 +200,7 @@ Result<engine::RequestSpec> read_request(const optima_request_desc& desc,
   spec.drafts_max = desc.draft_tokens;
   spec.deadline_ms = desc.deadline_ms;
   spec.priority = desc.priority;
+  spec.shift_keep_tokens = desc.shift_keep_tokens;
   if (desc.cancel != nullptr) {
     OPTIMA_TRY(check(desc.cancel));
     spec.cancel = desc.cancel->flag;

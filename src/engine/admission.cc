@@ -33,23 +33,47 @@ void EngineImpl::admit(TimePoint time, Sessions& released) {
     const int64_t length = table.length();
     request->adopt_prefix();
     if (awaits_prefix(*request)) continue;
+    const bool reads_back = reads_back_spill(*request);
     left.bytes_free = pages_->counts().bytes_free;
     while (!scheduler::may_begin(request->bytes_missing(), left)) {
-      if (!make_room(*request)) break;
+      if (make_room(*request) != Room::made) break;
       left = memory_left();
     }
-    if (scheduler::may_begin(request->bytes_missing(), left)) {
+    const bool lone = left.bytes_promised == 0 && !others_hold_pages(*request);
+    if (scheduler::may_begin(request->bytes_missing(), left) ||
+        (lone && request->fits_barely(left.bytes_free))) {
       left.bytes_promised += request->bytes_missing();
-      request->run();
+      begin(*request, reads_back ? Source::spill : Source::tokens);
       continue;
     }
-    if (left.bytes_promised == 0 && !others_hold_pages(*request)) {
+    if (lone) {
       retire(*request, FinishReason::error, request->memory_error(), time, released);
     } else {
       table.truncate(
           table.reusable(std::min(length, table.length())));  // waiting holds nothing new
     }
     return;
+  }
+}
+
+// What was written out is read back unless as many pages are known by their tokens still.
+bool EngineImpl::reads_back_spill(RequestImpl& request) {
+  const RequestImpl::Spill spill = request.spill();
+  kv::PageTable& table = request.session()->table_;
+  if (spill.id == 0 || table.length() >= spill.length / kv::kPageTokens * kv::kPageTokens)
+    return false;
+  table.truncate(0);
+  return true;
+}
+
+void EngineImpl::begin(RequestImpl& request, Source source) {
+  request.run();
+  if (source == Source::spill) {
+    request.start_moving();
+    unspills_.push_back(&request);
+  } else if (request.spill().id != 0) {
+    discards_.push_back(request.spill().id);
+    request.set_spill({});
   }
 }
 
@@ -77,16 +101,17 @@ bool EngineImpl::give_up_draft_models() {
   return freed;
 }
 
-// The pages of one who must give them to `request`; false = there is nobody.
-bool EngineImpl::make_room(const RequestImpl& request) {
-  if (give_up_draft_models()) return true;
+// The pages of one who must give them to `request`.
+EngineImpl::Room EngineImpl::make_room(const RequestImpl& request) {
+  if (give_up_draft_models()) return Room::made;
   const auto holding = [](const RequestImpl& of) {
     return of.running() ? scheduler::Holding::running : scheduler::Holding::waiting;
   };
   holders_.clear();
   for (const SessionImpl* session : hub_->sessions) {
     const RequestImpl* of = session->busy_with_;
-    const int64_t bytes = of == &request ? 0 : session->table_.bytes_held();
+    const bool gives = of == nullptr || (of != &request && !of->is_moving());
+    const int64_t bytes = gives ? session->table_.bytes_held() : 0;
     if (of == nullptr) {
       holders_.push_back({scheduler::Holding::idle, bytes, session->used_last_, {}});
     } else {
@@ -94,20 +119,27 @@ bool EngineImpl::make_room(const RequestImpl& request) {
     }
   }
   const auto victim = scheduler::choose_victim(holders_, {request.standing(), holding(request)});
-  if (!victim) return false;
+  if (!victim) return spills_.empty() ? Room::none : Room::later;
   SessionImpl& session = *hub_->sessions[*victim];
   if (session.busy_with_ != nullptr && session.busy_with_->running()) {
+    if (!spills_.empty()) return Room::later;  // one after the other: it may be enough
     preempt(*session.busy_with_);
-  } else {
-    session.drop_kv();
-    ++hub_->metrics.sessions_dropped;
+    return spills_.empty() ? Room::made : Room::later;
   }
-  return true;
+  session.drop_kv();
+  ++hub_->metrics.sessions_dropped;
+  return Room::made;
 }
 
 void EngineImpl::preempt(RequestImpl& request) {
-  request.preempt();
   ++hub_->metrics.preemptions;
+  request.stop_running();
+  if (options_.spill.write && request.session()->table_.length() > 0) {
+    request.start_moving();
+    spills_.push_back(&request);
+  } else {
+    request.session()->drop_kv();
+  }
 }
 
 // Pages for the tokens and the drafts; drafts are given up when there are none for them.
@@ -117,13 +149,16 @@ Status EngineImpl::reserve(RequestImpl& request, int64_t tokens) {
   if (drafts > 0 && table.reserve(tokens + drafts).ok()) return {};
   request.drop_drafts();
   Status status = table.reserve(tokens);
-  while (status.code() == Code::oom_host && make_room(request)) status = table.reserve(tokens);
+  while (status.code() == Code::oom_host && make_room(request) == Room::made)
+    status = table.reserve(tokens);
   return status;
 }
 
-// A request that finds no room gives up what it holds when others hold more, who then get on;
-// alone with all the memory there is, it ends with the numbers.
+// A request that finds no room waits for what is being written out. Otherwise it gives up what it
+// holds when others hold more, who then get on; alone with all the memory there is, it ends with
+// the numbers.
 void EngineImpl::yield(RequestImpl& request, Status status, TimePoint time, Sessions& released) {
+  if (status.code() == Code::oom_host && !spills_.empty()) return;
   if (status.code() == Code::oom_host && others_hold_pages(request)) {
     preempt(request);
   } else {

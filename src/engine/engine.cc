@@ -41,8 +41,10 @@ bool EngineImpl::turn(Sessions& released) {
       lock.lock();
     }
     runner = choose_batch(now(), released);
-    stalled_ = batch_.empty() && !published && released.empty() && has_work();
-    if (batch_.empty()) return published || !released.empty();
+    const bool moved = move_spills(lock);
+    const bool went_on = published || moved || !released.empty();
+    stalled_ = batch_.empty() && !went_on && has_work();
+    if (batch_.empty()) return went_on;
   }
   forward(runner, released);
   return true;
@@ -53,7 +55,7 @@ ModelRunner* EngineImpl::choose_batch(TimePoint time, Sessions& released) {
   runners_.clear();
   for (const auto& request : active_) {
     ModelRunner* runner = &request->session()->runner();
-    if (request->running() && !request->waits_for_host() &&
+    if (request->running() && !request->is_moving() && !request->waits_for_host() &&
         std::find(runners_.begin(), runners_.end(), runner) == runners_.end())
       runners_.push_back(runner);
   }
@@ -88,7 +90,8 @@ int64_t EngineImpl::collect(ModelRunner* runner) {
     if (&request->session()->runner() != runner || !request->running()) continue;
     const bool decode = request->pending_tokens() == 1 && !request->session()->encodes();
     decoding += decode || request->waits_for_host() ? 1 : 0;
-    if (!request->waits_for_host() && !request->has_chosen()) order_.push_back(request.get());
+    if (!request->waits_for_host() && !request->has_chosen() && !request->is_moving())
+      order_.push_back(request.get());
   }
   std::sort(order_.begin(), order_.end(), [](const RequestImpl* a, const RequestImpl* b) {
     return scheduler::comes_before(a->standing(), b->standing());
@@ -265,6 +268,7 @@ void EngineImpl::count_batch(ModelRunner& runner, TimePoint begin, TimePoint end
 
 void EngineImpl::retire(RequestImpl& request, FinishReason reason, Status status, TimePoint time,
                         Sessions& released) {
+  if (request.spill().id != 0) discards_.push_back(request.spill().id);
   released.push_back(request.finish(reason, std::move(status), time));
   std::erase_if(active_, [&](const auto& entry) { return entry.get() == &request; });
 }

@@ -36,6 +36,14 @@ enum class Drive : int32_t { library = 0, host = 1 };
 inline constexpr int64_t kNothingCached = -1;
 inline constexpr int64_t kKvEventsMax = 1 << 24;
 
+// Where the KV of preempted requests goes, as snapshots under numbers. Called on the driving thread
+// without a lock of the engine; must not call into it.
+struct SpillStore {
+  std::function<bool(uint64_t id, const void* from, int64_t bytes)> write;  // appends
+  std::function<bool(uint64_t id, void* into, int64_t offset, int64_t bytes)> read;
+  std::function<void(uint64_t id)> discard;  // once for each id, also after a write that failed
+};
+
 struct EngineOptions {
   int threads = 0;                 // 0 = affinity ∩ cgroup quota
   std::vector<uint64_t> affinity;  // CPU bit mask; empty = inherit
@@ -51,6 +59,7 @@ struct EngineOptions {
   // Most requests that wait to begin; beyond, a new one is refused (Code::busy). 0 = no limit.
   int64_t queue_max = 0;
   int64_t kv_events = 0;  // most of them that wait for take_kv_events(); 0 = none are recorded
+  SpillStore spill;       // all three functions, or none: what is preempted is computed again
   LogSink log;            // empty = silent
 };
 

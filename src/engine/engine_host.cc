@@ -50,6 +50,9 @@ Result<std::shared_ptr<Engine>> Engine::create(const EngineOptions& options) {
     return Status(Code::invalid_argument,
                   text("kv_events is ", options.kv_events, ", allowed are 0 to ", kKvEventsMax),
                   {options.kv_events, -1, kKvEventsMax});
+  const SpillStore& spill = options.spill;
+  if (bool(spill.write) != bool(spill.read) || bool(spill.write) != bool(spill.discard))
+    return Status(Code::invalid_argument, "spilling needs all of its three functions or none");
   if ((options.allocator.allocate == nullptr) != (options.allocator.release == nullptr))
     return Status(Code::invalid_argument, "the host allocator needs both functions or none");
   OPTIMA_ASSIGN(auto pool,

@@ -99,11 +99,22 @@ class EngineImpl final : public Engine, public std::enable_shared_from_this<Engi
   scheduler::Memory memory_left() const;
   bool awaits_prefix(const RequestImpl& request) const;
   bool others_hold_pages(const RequestImpl& request) const;
-  bool make_room(const RequestImpl& request);
+  static bool reads_back_spill(RequestImpl& request);
+  enum class Source : uint8_t { tokens, spill };  // of its KV
+  void begin(RequestImpl& request, Source source);
+  enum class Room : uint8_t { none, made, later };  // later: when it has been written out
+  Room make_room(const RequestImpl& request);
   bool give_up_draft_models();
   void preempt(RequestImpl& request);
   Status reserve(RequestImpl& request, int64_t tokens);
   void yield(RequestImpl& request, Status status, TimePoint time, Sessions& released);
+
+  // ---- preempted KV at the host's, part of the turn: spill.cc ----
+  bool move_spills(std::unique_lock<std::mutex>& lock);
+  void discard_spills(std::unique_lock<std::mutex>& lock);
+  void spill(RequestImpl& request, std::unique_lock<std::mutex>& lock);
+  bool unspill(RequestImpl& request, std::unique_lock<std::mutex>& lock);
+  void fail_spill(const Status& status, std::unique_lock<std::mutex>& lock);
 
   // ---- generate() ----
   Result<std::shared_ptr<Request>> run_blocking(
@@ -142,6 +153,9 @@ class EngineImpl final : public Engine, public std::enable_shared_from_this<Engi
   std::vector<RequestImpl*> order_;  // who could run, first ones first
   std::vector<scheduler::Slot> slots_, by_rank_;
   std::vector<scheduler::Holder> holders_;
+  std::vector<RequestImpl*> spills_, unspills_;  // to be moved at the end of the turn
+  std::vector<uint64_t> discards_;
+  uint64_t spilled_ = 0;
   std::vector<ModelRunner*> runners_;
   size_t next_runner_ = 0;
   uint64_t batch_number_ = 0;

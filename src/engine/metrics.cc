@@ -165,6 +165,13 @@ void write_counters(Writer& out, const Metrics& m) {
   counter(
       {"optima_kv_audit_faults_total", nullptr, "KV pages leaked, kept for nothing, miscounted."},
       m.kv_audit_faults);
+  counter({"optima_spilled_bytes_total", nullptr, "KV of preempted requests written out."},
+          m.spilled_bytes);
+  counter({"optima_restored_bytes_total", nullptr, "KV of preempted requests read back."},
+          m.restored_bytes);
+  counter({"optima_spill_failures_total", nullptr,
+           "KV that could not be written or read back and was computed again."},
+          m.spill_failures);
   out.by_reason(
       {"optima_requests_total", "vllm:request_success_total", "Requests that ended, by reason."},
       m.finished);

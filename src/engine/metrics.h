@@ -55,6 +55,8 @@ struct Metrics {
   uint64_t sessions_dropped = 0;       // idle ones whose KV was taken
   uint64_t kv_audits = 0;        // of all pages; in builds with checks every kAuditTurns turns
   uint64_t kv_audit_faults = 0;  // pages that they found leaked, kept for nothing or miscounted
+  uint64_t spilled_bytes = 0, restored_bytes = 0;  // of preempted requests' KV
+  uint64_t spill_failures = 0;                     // it was computed again instead
   std::array<uint64_t, kFinishReasons> finished{};
   Histogram<16> first_token_s{kFirstTokenBounds};
   Histogram<16> inter_token_s{kInterTokenBounds};

@@ -61,6 +61,10 @@ struct EmbeddingSpec {
   Normalise normalise = Normalise::model;
 };
 
+// Models attend to the first tokens whatever they say (Xiao et al. 2023, "Efficient Streaming
+// Language Models with Attention Sinks", arXiv:2309.17453): without them an answer falls apart.
+inline constexpr int64_t kShiftKeepTokens = 4;
+
 struct RequestSpec {
   // Exactly one of text and ids is used: ids when has_ids.
   std::string text;
@@ -73,6 +77,10 @@ struct RequestSpec {
   bool show_special = false;  // control tokens appear in the text
   int64_t max_tokens = 0;     // 0 = until stop or context; negative is an error
   bool prompt_only = false;   // process (and score) the prompt, generate nothing
+  // When the context is full, drops the older half of the tokens after the first
+  // shift_keep_tokens (0 = kShiftKeepTokens) and goes on. Off: it ends with FinishReason::context.
+  bool context_shift = false;
+  int64_t shift_keep_tokens = 0;
   std::vector<std::string> stop_strings;
   std::vector<int32_t> stop_tokens;
   sampling::SamplingParams sampling;
@@ -118,6 +126,7 @@ struct Counters {
   int64_t output_tokens = 0;
   int64_t draft_tokens = 0;           // guesses that passes checked
   int64_t draft_tokens_accepted = 0;  // of them, right ones
+  int64_t shifted_tokens = 0;         // dropped from the session for want of context
   int64_t queue_ns = 0, prefill_ns = 0, decode_ns = 0, first_token_ns = 0;  // from submission
   int64_t weight_bytes_read = 0, kv_bytes_read = 0;
 };

@@ -29,6 +29,7 @@ Status RequestImpl::check_output() const {
   if (!spec_.embedding)
     return Status(Code::invalid_state, "the session makes embeddings, it generates no tokens");
   const char* excess = nullptr;
+  if (spec_.context_shift) excess = "a context that shifts";
   if (spec_.prompt_mode == PromptMode::append) excess = "a prompt that is appended";
   if (spec_.max_tokens != 0 || spec_.prompt_only) excess = "a number of tokens to generate";
   if (!spec_.stop_strings.empty() || !spec_.stop_tokens.empty()) excess = "stops";
@@ -59,6 +60,7 @@ Status RequestImpl::check_spec() const {
   if (spec_.prompt_logprobs_from < -1)
     return Status(Code::invalid_argument,
                   text("prompt_logprobs_from is ", spec_.prompt_logprobs_from, ", wanted >= -1"));
+  OPTIMA_TRY(check_shift());
   const auto vocabulary = static_cast<int32_t>(session_->runner().vocabulary);
   for (const int32_t id : spec_.stop_tokens)
     if (id < 0 || id >= vocabulary)
@@ -130,10 +132,11 @@ int64_t RequestImpl::reuse_limit(int64_t prompt_tokens) const {
   return std::max<int64_t>(0, limit);
 }
 
-// Of the prompt, joined with what the session holds.
+// Of the prompt, joined with what the session holds, or will hold when it has shifted.
 int64_t RequestImpl::tokens_wanted() const {
-  const bool append = spec_.prompt_mode == PromptMode::append;
-  return static_cast<int64_t>(prompt_.size() + (append ? session_->tokens_.size() : size_t{0}));
+  const auto prompt = static_cast<int64_t>(prompt_.size());
+  if (spec_.prompt_mode != PromptMode::append) return prompt;
+  return prompt + static_cast<int64_t>(session_->tokens_.size()) - shift_for_prompt();
 }
 
 Status RequestImpl::check_claim() const {
@@ -156,6 +159,7 @@ void RequestImpl::claim(TimePoint now) {
   SessionImpl& s = *session_;
   const int64_t total = tokens_wanted();
   tokens_before_ = s.tokens_;
+  result_.counters.shifted_tokens = drop_oldest(shift_for_prompt());
   int64_t reuse = s.table_.length();
   if (spec_.prompt_mode == PromptMode::append) {
     s.tokens_.insert(s.tokens_.end(), prompt_.begin(), prompt_.end());
@@ -274,7 +278,8 @@ void RequestImpl::collect_scored_rows(int32_t row_begin, int64_t tokens,
   const auto total = static_cast<int64_t>(session_->tokens_.size());
   const int64_t scored_from =
       spec_.prompt_logprobs_from < 0 ? total : std::max<int64_t>(spec_.prompt_logprobs_from, 1) - 1;
-  const bool generates = !spec_.prompt_only && total < session_->context_tokens();
+  const bool generates =
+      !spec_.prompt_only && (total < session_->context_tokens() || spec_.context_shift);
   const auto& positions = spec_.logits_positions;
   for (int64_t position = first; position < first + tokens; ++position) {
     const bool sample = generates && position >= total - 1;

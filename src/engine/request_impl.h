@@ -71,10 +71,23 @@ class RequestImpl final : public Request, public std::enable_shared_from_this<Re
   // Whether it may hold pages: it has begun and is not preempted.
   bool running() const { return running_; }
   void run() { running_ = true; }
-  // Gives back its pages, to be computed again when it next runs.
-  void preempt();
+  // It may hold pages no more, but its tokens and what was chosen after them stay: their KV can be
+  // computed again.
+  void stop_running();
+  // Where its KV was written to.
+  struct Spill {
+    uint64_t id = 0;     // 0 = nowhere
+    int64_t length = 0;  // tokens
+  };
+  const Spill& spill() const { return spill_; }
+  void set_spill(const Spill& spill) { spill_ = spill; }
+  bool is_moving() const { return moving_; }  // to there, or back from there
+  void start_moving() { moving_ = true; }
+  void end_moving() { moving_ = false; }
   // Bytes of KV that it needs beyond those it holds: of its tokens and of a page of what follows.
   int64_t bytes_missing() const;
+  // Whether the next token could be computed if it had so much.
+  bool fits_barely(int64_t bytes_free) const;
   Status memory_error() const;             // that they cannot be had
   bool finished() const { return done_; }  // done() for those who hold the lock
   int64_t pending_tokens() const;
@@ -82,6 +95,10 @@ class RequestImpl final : public Request, public std::enable_shared_from_this<Re
   std::optional<FinishReason> interrupted(TimePoint now) const;
   bool cancel_triggered() const;
   bool past_deadline(TimePoint now) const { return deadline_ && now >= *deadline_; }
+  // Cancelled or late; needs no lock.
+  bool is_given_up() const {
+    return cancel_triggered() || past_deadline(std::chrono::steady_clock::now());
+  }
   std::optional<TimePoint> deadline() const { return deadline_; }
 
   const scheduler::Standing& standing() const { return standing_; }
@@ -141,6 +158,11 @@ class RequestImpl final : public Request, public std::enable_shared_from_this<Re
   Status check_spec() const;
   Status check_output() const;
   int64_t tokens_wanted() const;
+  Status check_shift() const;
+  int64_t shift_keep() const;
+  int64_t shift_for_prompt() const;
+  int64_t drop_oldest(int64_t tokens);
+  void shift_context();
   int64_t tokens_to_begin(int64_t tokens) const;
   int64_t chunk_for(int64_t tokens) const;
   Status check_memory() const;
@@ -181,6 +203,8 @@ class RequestImpl final : public Request, public std::enable_shared_from_this<Re
   scheduler::Standing standing_;
   uint64_t ran_last_ = 0;
   bool running_ = false;
+  bool moving_ = false;
+  Spill spill_;
   int64_t computed_ = 0;  // tokens whose KV was there once; what they were scored for is done
   std::optional<sampling::Sampler> sampler_;
   std::optional<sampling::GrammarState> grammar_;

@@ -7,10 +7,12 @@
 
 namespace optima::engine {
 
-// Tokens whose KV is needed to begin: those that are there, and a page for the answer.
+// Tokens whose KV is needed to begin: those that are there, and of what follows a page at most.
 int64_t RequestImpl::tokens_to_begin(int64_t tokens) const {
-  const int64_t answer = pooler_ || spec_.prompt_only ? 0 : kv::kPageTokens;
-  return std::min(tokens + answer, session_->context_tokens());
+  if (pooler_ || spec_.prompt_only) return tokens;
+  const auto output = static_cast<int64_t>(result_.tokens.size());
+  const int64_t left = spec_.max_tokens > 0 ? spec_.max_tokens - output : kv::kPageTokens;
+  return std::min(tokens + std::min(left, kv::kPageTokens), session_->context_tokens());
 }
 
 int64_t RequestImpl::bytes_missing() const {
@@ -18,6 +20,13 @@ int64_t RequestImpl::bytes_missing() const {
   const int64_t tokens = tokens_to_begin(static_cast<int64_t>(session_->tokens_.size()));
   const int64_t wanted = table.bytes_needed(tokens, chunk_for(pending_tokens()));
   return std::max<int64_t>(0, wanted - table.bytes_held());
+}
+
+// The next token alone, when there is no more memory than for that.
+bool RequestImpl::fits_barely(int64_t bytes_free) const {
+  const kv::PageTable& table = session_->table_;
+  const auto tokens = static_cast<int64_t>(session_->tokens_.size());
+  return table.bytes_needed(tokens, chunk_for(pending_tokens())) - table.bytes_held() <= bytes_free;
 }
 
 // The most that is computed at once of so many tokens.
@@ -51,9 +60,60 @@ Status RequestImpl::memory_error_of(int64_t tokens) const {
                 {pages, of.bytes_free / page_bytes, of.bytes_budget / page_bytes});
 }
 
-// Its tokens and what was chosen after them stay: all of the KV can be computed again.
-void RequestImpl::preempt() {
-  session_->drop_kv();
+// ---- a context that shifts ----
+
+int64_t RequestImpl::shift_keep() const {
+  return spec_.shift_keep_tokens > 0 ? spec_.shift_keep_tokens : kShiftKeepTokens;
+}
+
+Status RequestImpl::check_shift() const {
+  const int64_t keep = spec_.shift_keep_tokens;
+  if (keep != 0 && !spec_.context_shift)
+    return Status(Code::invalid_argument,
+                  text("shift_keep_tokens is ", keep, ", but the context is not to shift"));
+  if (!spec_.context_shift) return {};
+  const int64_t most = session_->context_tokens() - 2;  // one to drop, one to come
+  if (keep < 0 || shift_keep() > most)
+    return Status(Code::invalid_argument,
+                  text("a context of ", session_->context_tokens(),
+                       " tokens cannot shift and keep ", shift_keep(), ", wanted 0 to ", most),
+                  {keep, -1, most});
+  if (!spec_.logits_positions.empty())
+    return Status(Code::invalid_argument,
+                  "logits positions have no meaning in a context that shifts");
+  return {};
+}
+
+// Tokens of the session that make way for an appended prompt: none when all fit or cannot.
+int64_t RequestImpl::shift_for_prompt() const {
+  if (!spec_.context_shift || spec_.prompt_mode != PromptMode::append) return 0;
+  const auto held = static_cast<int64_t>(session_->tokens_.size());
+  const int64_t excess = held + static_cast<int64_t>(prompt_.size()) - session_->context_tokens();
+  const int64_t most = held - shift_keep();
+  return excess <= 0 || excess > most ? 0 : std::max(excess, most / 2);
+}
+
+// So many tokens after those that are kept. Keys are stored rotated by their position, so that what
+// follows is computed again. Returns how many.
+int64_t RequestImpl::drop_oldest(int64_t tokens) {
+  if (tokens == 0) return 0;
+  SessionImpl& s = *session_;
+  const auto begin = s.tokens_.begin() + shift_keep();
+  s.tokens_.erase(begin, begin + tokens);
+  s.table_.truncate(s.table_.reusable(std::min(s.table_.length(), shift_keep())));
+  chosen_has_kv_ = false;
+  spill_.length = 0;  // what was written out is of other tokens
+  return tokens;
+}
+
+void RequestImpl::shift_context() {
+  const auto total = static_cast<int64_t>(session_->tokens_.size());
+  if (!spec_.context_shift || total < session_->context_tokens()) return;
+  result_.counters.shifted_tokens += drop_oldest(std::max<int64_t>(1, (total - shift_keep()) / 2));
+}
+
+void RequestImpl::stop_running() {
+  session_->table_.abort();  // what is there of chosen tokens
   give_up_draft_model();
   running_ = false;
   chosen_has_kv_ = false;

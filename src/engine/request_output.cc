@@ -131,7 +131,8 @@ bool RequestImpl::is_last(int32_t token,
 std::optional<FinishReason> RequestImpl::finish_reason_of(int32_t token) const {
   if (is_last(token, grammar_)) return FinishReason::stop;
   if (static_cast<int64_t>(result_.tokens.size()) >= max_tokens_) return FinishReason::length;
-  if (static_cast<int64_t>(session_->tokens_.size()) >= session_->context_tokens())
+  if (static_cast<int64_t>(session_->tokens_.size()) >= session_->context_tokens() &&
+      !spec_.context_shift)
     return FinishReason::context;
   return std::nullopt;
 }
@@ -199,6 +200,7 @@ std::optional<FinishReason> RequestImpl::publish_token(Chosen chosen, TimePoint 
   if (result_.stop_index >= 0) reason = FinishReason::stop_string;
   waits_for_host_ = delivery_ == Delivery::callback;
   publish(std::move(event));
+  if (!reason) shift_context();
   return reason;
 }
 

@@ -50,8 +50,33 @@ void SessionImpl::enlist() {
 }
 
 void SessionImpl::drop_kv() {
-  table_.abort();
   table_.truncate(0);
+  // What is computed from now on may be shared, wherever the KV before it came from.
+  if (const auto root = runner_->root ^ rotation_; table_.root() != root)
+    table_ = kv::PageTable(*runner_->pages, runner_->layout.groups, root);
+}
+
+Status SessionImpl::spill(uint64_t id, const kv::SnapshotWrite& write) const {
+  const auto clear = [this](size_t group, int64_t from, unsigned char* page) {
+    clear_positions(runner_->layout.groups[group], runner_->kv_type, from, page);
+  };
+  return kv::write_snapshot({id, static_cast<uint32_t>(runner_->kv_type), rotation_},
+                            std::span(tokens_).first(static_cast<size_t>(table_.length())), table_,
+                            clear, write);
+}
+
+Status SessionImpl::unspill(uint64_t id, const kv::SnapshotRead& read) {
+  table_.truncate(0);
+  // From a root of its own, as restore().
+  table_ = kv::PageTable(*runner_->pages, runner_->layout.groups, runner_->pages->new_root());
+  Result<std::vector<int32_t>> tokens =
+      kv::read_snapshot({id, static_cast<uint32_t>(runner_->kv_type), rotation_},
+                        {context_tokens_, static_cast<int32_t>(runner_->vocabulary)}, table_, read);
+  if (!tokens.ok()) return tokens.take_status();
+  if (std::equal(tokens->begin(), tokens->end(), tokens_.begin(),
+                 tokens_.begin() + std::min(table_.length(), static_cast<int64_t>(tokens_.size()))))
+    return {};
+  return Status(Code::format, "what was read back is of other tokens");
 }
 
 std::vector<int32_t> SessionImpl::tokens() const {

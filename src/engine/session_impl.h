@@ -71,6 +71,10 @@ class SessionImpl final : public Session {
 
   // Gives back all pages: the tokens stay, and the next request computes their KV.
   void drop_kv();
+  // Its KV under a number, and back. Under the hub's lock, which the functions may let go of: the
+  // session must be busy.
+  Status spill(uint64_t id, const kv::SnapshotWrite& write) const;
+  Status unspill(uint64_t id, const kv::SnapshotRead& read);
 
   // Under the hub's lock; the request in `busy_with` alone changes tokens and table.
   std::vector<int32_t> tokens_;

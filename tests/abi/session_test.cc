@@ -1,6 +1,7 @@
 // What a session can do beside generating: be forked, cut, saved and restored; and what the engine
 // counts of it.
 #include <cstdio>
+#include <map>
 
 #include "fixture.h"
 
@@ -316,6 +317,142 @@ TEST_F(SessionTest, MetricsCount) {
                 .find("vllm:generation_tokens_total{engine=\"e1\"} 4\n"),
             std::string::npos);
   EXPECT_EQ(optima_metrics_render(engine_.get(), 7, "", 0, &text, nullptr), OPTIMA_E_UNSUPPORTED);
+}
+
+// ---- more sessions than memory ----
+
+struct Store {
+  std::map<uint64_t, std::string> kept;
+  int discarded = 0, released = 0;
+  bool fails = false;
+};
+
+optima_engine_options spilling(Store& store) {
+  auto options = sized<optima_engine_options>();
+  options.kv_budget_bytes = 7 * 4096;  // pages of the reference path
+  options.kv_cached_bytes = -1;
+  options.spill_user = &store;
+  options.spill_release = [](void* user) { ++static_cast<Store*>(user)->released; };
+  options.spill_write = [](void* user, uint64_t id, const void* from, int64_t bytes) -> int32_t {
+    auto& to = *static_cast<Store*>(user);
+    if (to.fails) throw 1;
+    to.kept[id].append(static_cast<const char*>(from), static_cast<size_t>(bytes));
+    return 0;
+  };
+  options.spill_read = [](void* user, uint64_t id, void* into, int64_t offset,
+                          int64_t bytes) -> int32_t {
+    const std::string& of = static_cast<Store*>(user)->kept.at(id);
+    std::memcpy(into, of.data() + offset, static_cast<size_t>(bytes));
+    return 0;
+  };
+  options.spill_discard = [](void* user, uint64_t id) {
+    static_cast<Store*>(user)->kept.erase(id);
+    ++static_cast<Store*>(user)->discarded;
+  };
+  return options;
+}
+
+Session reference_session(const Model& model) {
+  auto options = sized<optima_session_options>();
+  options.path = OPTIMA_PATH_REFERENCE;
+  optima_session* session = nullptr;
+  must([&](optima_error** err) {
+    return optima_session_create(model.get(), &options, &session, err);
+  });
+  return Session(session);
+}
+
+// Two answers that do not fit at once are what each is alone.
+void run_two(Store& store, optima_metrics& metrics) {
+  const Engine engine = make_engine(spilling(store));
+  const Model model = open_tiny(engine);
+  const Session sessions[2] = {reference_session(model), reference_session(model)};
+  auto desc = ask("The quick brown fox", 70);
+  desc.flags = OPTIMA_REQUEST_IGNORE_EOS;
+  std::vector<Request> requests;
+  for (const Session& session : sessions) {
+    optima_request* request = nullptr;
+    desc.prompt = requests.empty() ? "The quick brown fox" : "Another text altogether";
+    must([&](optima_error** err) { return optima_submit(session.get(), &desc, &request, err); });
+    requests.emplace_back(request);
+  }
+  std::vector<std::vector<int32_t>> got;
+  for (const Request& request : requests) {
+    must([&](optima_error** err) { return optima_request_wait(request.get(), -1, nullptr, err); });
+    optima_result* result = nullptr;
+    must([&](optima_error** err) { return optima_request_result(request.get(), &result, err); });
+    got.push_back(token_ids(Result(result)));
+  }
+  metrics = sized<optima_metrics>();
+  must([&](optima_error** err) { return optima_metrics_query(engine.get(), &metrics, err); });
+  desc.prompt = "The quick brown fox";
+  EXPECT_EQ(got[0], token_ids(generate(reference_session(model), desc)));
+  desc.prompt = "Another text altogether";
+  EXPECT_EQ(got[1], token_ids(generate(reference_session(model), desc)));
+}
+
+TEST(SpillTest, PreemptedKvGoesToTheHostAndComesBack) {
+  Store store;
+  optima_metrics metrics;
+  run_two(store, metrics);
+  EXPECT_GT(metrics.preemptions, 0u);
+  EXPECT_GT(metrics.spilled_bytes, 0u);
+  EXPECT_EQ(metrics.restored_bytes, metrics.spilled_bytes);
+  EXPECT_EQ(store.discarded, static_cast<int>(metrics.preemptions));
+  EXPECT_TRUE(store.kept.empty());
+  EXPECT_EQ(store.released, 1);
+  Store failing;
+  failing.fails = true;
+  run_two(failing, metrics);
+  EXPECT_GT(metrics.spill_failures, 0u);
+  EXPECT_EQ(metrics.restored_bytes, 0u);
+  EXPECT_EQ(failing.released, 1);
+}
+
+TEST(SpillTest, SomeOfTheFunctionsAreRefused) {
+  Store store;
+  auto options = spilling(store);
+  options.spill_read = nullptr;
+  optima_engine* engine = nullptr;
+  const Outcome refused =
+      outcome_of([&](optima_error** err) { return optima_engine_create(&options, &engine, err); });
+  EXPECT_EQ(refused.status, OPTIMA_E_ARG);
+  EXPECT_NE(refused.message().find("2 of 3"), std::string::npos) << refused.message();
+  EXPECT_EQ(store.released, 1);
+}
+
+TEST_F(SessionTest, ATooSmallBudgetIsNamedInPages) {
+  auto options = sized<optima_engine_options>();
+  options.kv_budget_bytes = 2 * 2048;
+  const Engine engine = make_engine(options);
+  const Model model = open_tiny(engine);
+  const Session session = make_session(model);
+  auto desc =
+      ask("A text that needs more pages than there are, however long one waits for them", 9);
+  const Outcome refused = outcome_of(
+      [&](optima_error** err) { return optima_generate(session.get(), &desc, nullptr, err); });
+  EXPECT_EQ(refused.status, OPTIMA_E_OOM_HOST);
+  EXPECT_GT(optima_error_wanted(refused.error.get()), 2);
+  EXPECT_EQ(optima_error_available(refused.error.get()), 2);
+  EXPECT_EQ(optima_error_limit(refused.error.get()), 2);
+}
+
+TEST_F(SessionTest, AContextShiftsWhenAsked) {
+  const Session session = make_session(model_, 40);
+  auto desc = golden_desc();
+  desc.max_tokens = 60;
+  EXPECT_EQ(optima_result_finish(generate(session, desc).get()), OPTIMA_FINISH_CONTEXT);
+  desc.flags |= OPTIMA_REQUEST_CONTEXT_SHIFT;
+  desc.shift_keep_tokens = 2;
+  const Result result = generate(session, desc);
+  EXPECT_EQ(optima_result_finish(result.get()), OPTIMA_FINISH_LENGTH);
+  auto counters = sized<optima_counters>();
+  must([&](optima_error** err) { return optima_result_counters(result.get(), &counters, err); });
+  EXPECT_EQ(counters.shifted_tokens + static_cast<int64_t>(session_tokens(session).size()),
+            static_cast<int64_t>(prompt_ids_.size()) + 60);
+  EXPECT_GT(counters.shifted_tokens, 0);
+  desc.shift_keep_tokens = 39;
+  EXPECT_EQ(optima_generate(session.get(), &desc, nullptr, nullptr), OPTIMA_E_ARG);
 }
 
 }  // namespace

@@ -1,66 +1,11 @@
 // More is asked for than memory holds: who waits, who gives up its KV for whom, and that nobody's
 // answer is another one for it.
-#include <atomic>
 #include <thread>
 
-#include "tests/engine/tiny_model.h"
+#include "tests/engine/tight_engine.h"
 
 namespace optima::engine {
 namespace {
-
-// Of the tiny llama on the reference path: 2 layers of 2 heads of 8 floats, K and V.
-constexpr int64_t kPageBytes = int64_t{16} * 2 * 2 * 8 * 2 * 4;
-
-SessionOptions reference() {
-  SessionOptions options;
-  options.path = ComputePath::reference;
-  return options;
-}
-
-EngineOptions pages(int64_t count, Drive drive = Drive::host) {
-  EngineOptions options;
-  options.threads = 1;
-  options.drive = drive;
-  options.kv_budget_bytes = count * kPageBytes;
-  return options;
-}
-
-std::vector<int32_t> prompt_of(int64_t tokens, int32_t first) {
-  std::vector<int32_t> ids = {first};
-  for (int64_t i = 1; i < tokens; ++i)
-    ids.push_back(static_cast<int32_t>(3 + (i * 7 + first) % 90));
-  return ids;
-}
-
-class Tight {
- public:
-  explicit Tight(const EngineOptions& options, const std::string& model = "llama-f32")
-      : engine_{new_engine(options)},
-        model_(must(engine_->load(model::PathSource{tiny_path(model + ".gguf")}, {}))) {}
-
-  std::shared_ptr<Session> session(const SessionOptions& options = reference()) {
-    return must(engine_->create_session(model_, options));
-  }
-  std::shared_ptr<Request> submit(const std::shared_ptr<Session>& session, RequestSpec spec) {
-    return must(engine_->submit(session, std::move(spec)));
-  }
-  void finish_all(int64_t steps_max = 10'000) {
-    while (must(engine_->step())) ASSERT_GT(steps_max--, 0) << "it does not end";
-  }
-  Engine* operator->() const { return engine_.engine.get(); }
-
- private:
-  Closing engine_;
-  std::shared_ptr<Model> model_;
-};
-
-RequestResult alone(const RequestSpec& spec, const std::string& model = "llama-f32") {
-  EngineOptions options;
-  options.threads = 1;
-  options.drive = Drive::host;
-  Tight engine(options, model);
-  return must(engine->generate(engine.session(), spec, nullptr))->result();
-}
 
 // ---- the output is the same ----
 
@@ -196,7 +141,7 @@ TEST(Preemption, EmbeddingsAreTheSame) {
 TEST(Admission, WhatCanNeverFitIsRefusedWithPages) {
   Tight engine(pages(5));
   const auto session = engine.session();
-  const Status status = engine->submit(session, ids_request(prompt_of(70, 1), 4)).status();
+  const Status status = engine->submit(session, ids_request(prompt_of(70, 1), 30)).status();
   EXPECT_EQ(status.code(), Code::oom_host);
   EXPECT_EQ(status.numbers().wanted, 6) << "five for the prompt, one for the answer";
   EXPECT_EQ(status.numbers().available, 5);
@@ -221,6 +166,23 @@ TEST(Admission, AnAnswerThatOutgrowsAllMemoryEndsWithNumbers) {
   EXPECT_EQ(result.status.numbers().limit, 3);
   EXPECT_EQ(result.tokens.size(), 29u) << "48 positions, and the token after the last";
   EXPECT_EQ(session->tokens().size(), 49u);
+}
+
+// What needs all of the memory to its last page is not refused when it comes back.
+TEST(Admission, APreemptedAnswerMayTakeAllThereIs) {
+  Tight engine(pages(6));
+  const RequestSpec spec = ids_request(prompt_of(40, 1), 200);
+  const auto a = engine.session(), b = engine.session();
+  const auto low = engine.submit(a, spec);
+  while (a->tokens().size() < 90) EXPECT_TRUE(must(engine->step()));
+  RequestSpec urgent = ids_request(prompt_of(20, 2), 8);
+  urgent.priority = 3;
+  const auto high = engine.submit(b, urgent);
+  engine.finish_all();
+  EXPECT_EQ(engine->metrics().preemptions, 1u);
+  EXPECT_EQ(high->result().finish, FinishReason::length);
+  EXPECT_EQ(low->result().status.code(), Code::oom_host);
+  EXPECT_EQ(a->tokens().size(), 97u) << "96 positions, and the token after the last";
 }
 
 TEST(Admission, APromptWaitsUntilMemoryIsFree) {

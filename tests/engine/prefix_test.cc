@@ -166,7 +166,7 @@ TEST_F(HostDriven, ABudgetIsKeptAndNamed) {
   const Status refused =
       engine->generate(own, ids_request(prompt_of(150, 20), 6), nullptr).status();
   EXPECT_EQ(refused.code(), Code::oom_host);
-  EXPECT_EQ(refused.numbers().wanted, 11);
+  EXPECT_EQ(refused.numbers().wanted, 10);
   EXPECT_EQ(refused.numbers().available, 6);
   EXPECT_EQ(refused.numbers().limit, 6);
 }
