@@ -51,9 +51,9 @@ class Family {
     EXPECT_EQ(pool_.counts().bytes_cached, 0);
     const AuditReport report = check_audit();
     EXPECT_EQ(report.pages_free, report.pages_total);
-    EXPECT_GT(adopted_, steps / 200);
+    EXPECT_GT(adopted_, steps / 400);
     EXPECT_GT(refused_, 0);
-    EXPECT_GT(restored_, steps / 200);
+    EXPECT_GT(restored_, steps / 400);
   }
 
  private:
