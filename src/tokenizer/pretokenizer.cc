@@ -4,8 +4,6 @@
 // the end of a piece finds the end of the text, as it does in the tokenizers we must equal.
 #include "tokenizer/pretokenizer.h"
 
-#include <pcre2.h>
-
 #include <algorithm>
 #include <optional>
 #include <string>
@@ -13,21 +11,10 @@
 #include "base/text.h"
 #include "tokenizer/character_classes.h"
 #include "tokenizer/hf/unicode.h"
+#include "tokenizer/pcre2_objects.h"
 
 namespace optima::tokenizer {
 namespace {
-
-struct CodeFree {
-  void operator()(pcre2_code* code) const { pcre2_code_free(code); }
-};
-struct MatchDataFree {
-  void operator()(pcre2_match_data* data) const { pcre2_match_data_free(data); }
-};
-struct MatchContextFree {
-  void operator()(pcre2_match_context* context) const { pcre2_match_context_free(context); }
-};
-using MatchData = std::unique_ptr<pcre2_match_data, MatchDataFree>;
-using MatchContext = std::unique_ptr<pcre2_match_context, MatchContextFree>;
 
 // PCRE2 counts steps of backtracking per match. The longest honest match walks a run of spaces
 // forth and back a few times; the rest is head room, and the limit grows with the text because
@@ -106,7 +93,7 @@ class Pretokenizer::Pattern {
   }
 
  private:
-  std::unique_ptr<pcre2_code, CodeFree> code_;
+  PatternCode code_;
 };
 
 Pretokenizer::~Pretokenizer() = default;

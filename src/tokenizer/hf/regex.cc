@@ -3,10 +3,10 @@
 // needs more is done again by the interpreter, which has the heap.
 #include "tokenizer/hf/regex.h"
 
-#include <pcre2.h>
 #include <time.h>
 
 #include "base/text.h"
+#include "tokenizer/pcre2_objects.h"
 #include "tokenizer/utf8.h"
 
 namespace optima::tokenizer::hf {
@@ -18,19 +18,6 @@ constexpr uint32_t kNestingMax = 200;
 constexpr int64_t kBudgetNs = 4'000'000'000;
 constexpr int64_t kBudgetNsPerByte = 20'000;  // honest patterns take some tens
 
-struct CodeFree {
-  void operator()(pcre2_code* code) const { pcre2_code_free(code); }
-};
-struct MatchDataFree {
-  void operator()(pcre2_match_data* data) const { pcre2_match_data_free(data); }
-};
-struct MatchContextFree {
-  void operator()(pcre2_match_context* context) const { pcre2_match_context_free(context); }
-};
-struct CompileContextFree {
-  void operator()(pcre2_compile_context* context) const { pcre2_compile_context_free(context); }
-};
-
 int64_t thread_time_ns() {
   timespec now{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
@@ -40,7 +27,7 @@ int64_t thread_time_ns() {
 }  // namespace
 
 struct Regex::Code {
-  std::unique_ptr<pcre2_code, CodeFree> code;
+  PatternCode code;
   std::string pattern;
 };
 
@@ -55,8 +42,7 @@ bool TimeBudget::spent() {
 
 Result<std::unique_ptr<Regex>> Regex::create(std::string_view pattern, Dialect dialect) {
   OPTIMA_ASSIGN(const std::string translated, translate_pattern(pattern, dialect));
-  const std::unique_ptr<pcre2_compile_context, CompileContextFree> context(
-      pcre2_compile_context_create(nullptr));
+  const CompileContext context(pcre2_compile_context_create(nullptr));
   if (!context) return Status(optima::Code::oom_host, "no memory for a pattern");
   pcre2_set_newline(context.get(), PCRE2_NEWLINE_LF);
   pcre2_set_parens_nest_limit(context.get(), kNestingMax);
@@ -81,9 +67,8 @@ Result<std::unique_ptr<Regex>> Regex::create(std::string_view pattern, Dialect d
 
 Status Regex::find_all(std::string_view piece, TimeBudget& budget,
                        std::vector<Range>& matches) const {
-  const std::unique_ptr<pcre2_match_data, MatchDataFree> data(pcre2_match_data_create(1, nullptr));
-  const std::unique_ptr<pcre2_match_context, MatchContextFree> context(
-      pcre2_match_context_create(nullptr));
+  const MatchData data(pcre2_match_data_create(1, nullptr));
+  const MatchContext context(pcre2_match_context_create(nullptr));
   if (!data || !context) return Status(optima::Code::oom_host, "no memory for matching a pattern");
   pcre2_set_match_limit(context.get(), kMatchSteps);
   pcre2_set_heap_limit(context.get(), kHeapKib);
