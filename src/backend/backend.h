@@ -14,8 +14,8 @@ namespace optima::backend {
 // Asked between steps by one thread; true = give up (the caller knows why).
 using StopCheck = std::function<bool()>;
 
-// Whether weights are held a second time in the form that kernels read fastest, made by
-// passes that read them. when_free: if they take at most half of the memory that is free then.
+// Whether weights are held a second time in the form that kernels read fastest, made by passes that
+// read them. when_free: if they take at most half of the memory that is known to be free then.
 enum class Repack : int32_t { when_free = 0, off = 1, on = 2 };
 
 // Weights of one model in forms of the device's own, shared by the model's runners. Made by the

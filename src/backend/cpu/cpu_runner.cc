@@ -80,6 +80,10 @@ class CpuRunner final : public Runner {
       OPTIMA_TRY(packed_.add(program_, kernels_.matmul, allocator));
     body_weights_ = packed_.of(program_.body);
     head_weights_ = packed_.of(program_.head);
+    for (const auto* steps : {&body_weights_, &head_weights_})
+      for (const StepWeights& step : *steps)
+        for (const PackedWeight* weight : step)
+          packed_bytes_ += weight == nullptr ? 0 : weight->bytes;
     return {};
   }
 
@@ -89,7 +93,7 @@ class CpuRunner final : public Runner {
       return Status(Code::internal,
                     text("batch of ", tokens, " tokens, the arena holds ", program_.tokens_max),
                     {tokens, -1, program_.tokens_max});
-    packed_.count_pass();
+    ++passes_;
     return walk({program_.body, body_weights_, tokens, 0}, batch, &stop);
   }
 
@@ -135,15 +139,22 @@ class CpuRunner final : public Runner {
         if (stopped_after_.load(std::memory_order_relaxed) <= s) return;
       }
     };
-    packed_.begin_walk(way.weights,
-                       kernels_.row_sums == kernels::RowSums::alike ? Making::all : Making::share);
+    PackedWeights::begin_walk(way.weights, bytes_to_pack());
     pool_.run(work);
     if (stopped_after_.load(std::memory_order_relaxed) != kNever) {
-      packed_.abandon_walk(way.weights);
+      PackedWeights::abandon_walk(way.weights);
       return Status(Code::cancelled, "stopped between two steps");
     }
-    packed_.finish_walk(way.weights);
+    PackedWeights::finish_walk(way.weights);
     return {};
+  }
+
+  // How much of the weights a walk packs: nothing in the first pass, which the first token waits
+  // for, then a share; all at once where results must not depend on what was computed before.
+  int64_t bytes_to_pack() const {
+    constexpr int64_t kPasses = 16;
+    if (kernels_.row_sums == kernels::RowSums::alike) return packed_bytes_;
+    return passes_ > 1 ? packed_bytes_ / kPasses : 0;
   }
 
   static void run_step(const graph::Step& step, const Pass& pass, const Worker& worker,
@@ -165,6 +176,8 @@ class CpuRunner final : public Runner {
   ThreadPool& pool_;
   PackedWeights& packed_;
   std::vector<StepWeights> body_weights_, head_weights_;
+  int64_t packed_bytes_ = 0;  // of them
+  int64_t passes_ = 0;
   Buffer memory_;
   std::byte* partials_ = nullptr;
   std::byte* scratch_ = nullptr;

@@ -1,21 +1,10 @@
 // Which weights have panels and where; see packed_weights.h.
 #include "backend/cpu/packed_weights.h"
 
-#include "base/overloaded.h"
+#include <variant>
 
 namespace optima::backend::cpu {
 namespace {
-
-// Passes after which all are made, if a pass reads all.
-constexpr int64_t kPasses = 16;
-
-template <typename Fn>
-void for_each_weight(const graph::Program& program, const Fn& fn) {
-  for (const auto* steps : {&program.body, &program.head})
-    for (const graph::Step& step : *steps)
-      if (const auto* matmul = std::get_if<graph::MatmulStep>(&step.work))
-        for (const graph::MatmulPart& part : matmul->parts) fn(part.weight);
-}
 
 size_t panels_bytes(const graph::Weight& weight, const kernels::MatmulKernel& kernel) {
   if (kernel.panels_bytes == nullptr) return 0;
@@ -24,12 +13,24 @@ size_t panels_bytes(const graph::Weight& weight, const kernels::MatmulKernel& ke
 
 }  // namespace
 
+// Bytes of the panels that the program's weights have not got yet; each once, wherever it is read.
+std::map<PackedWeights::Key, size_t> PackedWeights::missing(
+    const graph::Program& program, const kernels::MatmulKernel& kernel) const {
+  std::map<Key, size_t> out;
+  for (const auto* steps : {&program.body, &program.head})
+    for (const graph::Step& step : *steps)
+      if (const auto* matmul = std::get_if<graph::MatmulStep>(&step.work))
+        for (const graph::MatmulPart& part : matmul->parts)
+          if (const size_t bytes = panels_bytes(part.weight, kernel);
+              bytes > 0 && find(part.weight) == nullptr)
+            out.emplace(Key(part.weight.data, part.weight.rows), bytes);
+  return out;
+}
+
 int64_t PackedWeights::bytes_for(const graph::Program& program,
                                  const kernels::MatmulKernel& kernel) const {
   size_t bytes = 0;
-  for_each_weight(program, [&](const graph::Weight& weight) {
-    if (find(weight) == nullptr) bytes += panels_bytes(weight, kernel);
-  });
+  for (const auto& [key, size] : missing(program, kernel)) bytes += size;
   return static_cast<int64_t>(bytes);
 }
 
@@ -39,15 +40,13 @@ Status PackedWeights::add(const graph::Program& program, const kernels::MatmulKe
   if (bytes == 0) return {};
   OPTIMA_ASSIGN(Buffer memory, allocator.allocate(static_cast<size_t>(bytes), "packed weights"));
   auto* at = memory.as<uint8_t>();
-  for_each_weight(program, [&](const graph::Weight& weight) {
-    const size_t size = panels_bytes(weight, kernel);
-    if (size == 0 || find(weight) != nullptr) return;
+  for (const auto& [key, size] : missing(program, kernel)) {
     auto packed = std::make_unique<PackedWeight>();
     packed->panels = at;
     packed->bytes = static_cast<int64_t>(size);
     at += size;
-    by_data_.emplace(weight.data, std::move(packed));
-  });
+    by_rows_.emplace(key, std::move(packed));
+  }
   memory_.push_back(std::move(memory));
   bytes_ += bytes;
   return {};
@@ -61,16 +60,13 @@ std::vector<StepWeights> PackedWeights::of(const std::vector<graph::Step>& steps
   return out;
 }
 
-void PackedWeights::begin_walk(const std::vector<StepWeights>& steps, Making making) {
-  if (making == Making::share && passes_ <= 1) return;
-  // A weight that is begun is made whole.
-  int64_t left = making == Making::all ? bytes_ : bytes_ / kPasses;
+void PackedWeights::begin_walk(const std::vector<StepWeights>& steps, int64_t bytes_max) {
   for (const StepWeights& step : steps)
     for (PackedWeight* weight : step) {
-      if (left <= 0) return;
+      if (bytes_max <= 0) return;
       if (weight == nullptr || weight->state != PackedWeight::State::unmade) continue;
       weight->state = PackedWeight::State::making;
-      left -= weight->bytes;
+      bytes_max -= weight->bytes;
     }
 }
 
@@ -81,8 +77,8 @@ void PackedWeights::settle(const std::vector<StepWeights>& steps, PackedWeight::
 }
 
 PackedWeight* PackedWeights::find(const graph::Weight& weight) const {
-  const auto found = by_data_.find(weight.data);
-  return found == by_data_.end() ? nullptr : found->second.get();
+  const auto found = by_rows_.find({weight.data, weight.rows});
+  return found == by_rows_.end() ? nullptr : found->second.get();
 }
 
 }  // namespace optima::backend::cpu

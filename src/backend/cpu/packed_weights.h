@@ -5,8 +5,9 @@
 // reads.
 #pragma once
 
+#include <map>
 #include <memory>
-#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "backend/backend.h"
@@ -26,10 +27,8 @@ struct PackedWeight {
 // The packed weight of each part of a step, null where there is none.
 using StepWeights = std::vector<PackedWeight*>;
 
-// How many of the weights that a walk reads it makes, if they are not made yet.
-enum class Making : uint8_t { share, all };
-
-// Shared by the runners of a model, of which one runs at a time. Not thread-safe.
+// Shared by the runners of a model, of which one runs at a time; another may be created meanwhile.
+// What is used between begin_walk() and its end is not changed by add().
 class PackedWeights final : public DeviceWeights {
  public:
   // Bytes that add() would take.
@@ -42,25 +41,28 @@ class PackedWeights final : public DeviceWeights {
   std::vector<StepWeights> of(const std::vector<graph::Step>& steps) const;
   int64_t bytes() const override { return bytes_; }
 
-  void count_pass() { ++passes_; }
-  // Chooses those that a walk over these steps makes: it packs their rows before it reads them.
-  void begin_walk(const std::vector<StepWeights>& steps, Making making);
+  // Chooses those that a walk over these steps makes: it packs their rows before it reads them. As
+  // many as have `bytes_max`, and the one that is begun is made whole.
+  static void begin_walk(const std::vector<StepWeights>& steps, int64_t bytes_max);
   // The walk went through all steps, or it was given up on the way.
-  void finish_walk(const std::vector<StepWeights>& steps) {
+  static void finish_walk(const std::vector<StepWeights>& steps) {
     settle(steps, PackedWeight::State::made);
   }
-  void abandon_walk(const std::vector<StepWeights>& steps) {
+  static void abandon_walk(const std::vector<StepWeights>& steps) {
     settle(steps, PackedWeight::State::unmade);
   }
 
  private:
+  // Place and number of rows: rows of a fused tensor begin where the tensor does.
+  using Key = std::pair<const void*, int64_t>;
+  std::map<Key, size_t> missing(const graph::Program& program,
+                                const kernels::MatmulKernel& kernel) const;
   PackedWeight* find(const graph::Weight& weight) const;  // null = none
   static void settle(const std::vector<StepWeights>& steps, PackedWeight::State state);
 
   std::vector<Buffer> memory_;  // one for each add()
-  std::unordered_map<const void*, std::unique_ptr<PackedWeight>> by_data_;
+  std::map<Key, std::unique_ptr<PackedWeight>> by_rows_;
   int64_t bytes_ = 0;
-  int64_t passes_ = 0;
 };
 
 }  // namespace optima::backend::cpu
