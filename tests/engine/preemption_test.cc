@@ -287,7 +287,8 @@ TEST_P(Ended, WhoWaitsForMemoryCanBeEnded) {
   Tight engine(pages(6));
   const auto a = engine.session(), b = engine.session();
   RequestSpec spec = ids_request(prompt_of(40, 1), 40);
-  spec.deadline_ms = GetParam() ? 60'000 : 30;
+  constexpr int64_t kDeadlineMs = 1'000;  // more than the steps below take under a sanitizer
+  spec.deadline_ms = GetParam() ? 60'000 : kDeadlineMs;
   const auto low = engine.submit(a, spec);
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(must(engine->step()));
   RequestSpec urgent = ids_request(prompt_of(60, 2), 20);
@@ -300,7 +301,7 @@ TEST_P(Ended, WhoWaitsForMemoryCanBeEnded) {
     low->cancel();
     waiting->cancel();
   } else {
-    std::this_thread::sleep_for(std::chrono::milliseconds(31));
+    std::this_thread::sleep_for(std::chrono::milliseconds(kDeadlineMs + 1));
   }
   EXPECT_TRUE(must(engine->step()));
   const FinishReason reason = GetParam() ? FinishReason::cancelled : FinishReason::deadline;
