@@ -46,7 +46,7 @@ def bench_ids(count, vocabulary):
 class Llama:
     """The few calls of libllama that a race needs."""
 
-    def __init__(self, path, threads, context, flash):
+    def __init__(self, path, threads, context, flash, sequences=1):
         import llama_cpp
         import numpy
         self.api, self.numpy = llama_cpp, numpy
@@ -59,7 +59,8 @@ class Llama:
         if not self.model:
             sys.exit(f"libllama cannot load {path}")
         params = llama_cpp.llama_context_default_params()
-        params.n_ctx, params.n_batch, params.n_ubatch = context, 2048, 512
+        params.n_ctx, params.n_seq_max = context * sequences, sequences
+        params.n_batch, params.n_ubatch = 2048, 512
         params.n_threads = params.n_threads_batch = threads
         params.flash_attn_type = 1 if flash else 0
         self.context = llama_cpp.llama_init_from_model(self.model, params)
@@ -77,10 +78,13 @@ class Llama:
 
     def decode(self, ids):
         tokens = (self.api.llama_token * len(ids))(*ids)
-        status = self.api.llama_decode(
-            self.context, self.api.llama_batch_get_one(tokens, len(ids)))
+        self.check(self.api.llama_decode(
+            self.context, self.api.llama_batch_get_one(tokens, len(ids))), len(ids))
+
+    @staticmethod
+    def check(status, count):
         if status != 0:
-            sys.exit(f"llama_decode of {len(ids)} ids: status {status}")
+            sys.exit(f"llama_decode of {count} ids: status {status}")
 
     def logits(self):
         row = self.api.llama_get_logits_ith(self.context, -1)  # waits for the result

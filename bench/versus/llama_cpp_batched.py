@@ -37,32 +37,13 @@ def sibling():
 single = sibling()
 
 
-class Sequences:
-    """Several sequences in one context of libllama."""
+class Sequences(single.Llama):
+    """Several sequences in one context of libllama, of `context` tokens each."""
 
     def __init__(self, path, threads, sequences, context, flash):
-        import llama_cpp
-        import numpy
-        self.api, self.numpy, self.count = llama_cpp, numpy, sequences
-        self.quiet = llama_cpp.llama_log_callback(lambda level, text, user: None)
-        llama_cpp.llama_log_set(self.quiet, None)
-        llama_cpp.llama_backend_init()
-        model_params = llama_cpp.llama_model_default_params()
-        model_params.n_gpu_layers = 0
-        self.model = llama_cpp.llama_model_load_from_file(str(path).encode(), model_params)
-        if not self.model:
-            sys.exit(f"libllama cannot load {path}")
-        params = llama_cpp.llama_context_default_params()
-        params.n_ctx, params.n_seq_max = context * sequences, sequences
-        params.n_batch, params.n_ubatch = 2048, 512
-        params.n_threads = params.n_threads_batch = threads
-        params.flash_attn_type = 1 if flash else 0
-        self.context = llama_cpp.llama_init_from_model(self.model, params)
-        if not self.context:
-            sys.exit("libllama cannot create a context")
-        self.vocab = llama_cpp.llama_model_get_vocab(self.model)
-        self.vocabulary = llama_cpp.llama_vocab_n_tokens(self.vocab)
-        self.batch = llama_cpp.llama_batch_init(2048, 0, 1)
+        super().__init__(path, threads, context, flash, sequences)
+        self.count = sequences
+        self.batch = self.api.llama_batch_init(2048, 0, 1)
 
     def decode(self, rows):
         """rows: (token, position, sequence, wanted) of one batch."""
@@ -74,11 +55,9 @@ class Sequences:
                 self.batch.n_seq_id[i] = 1
                 self.batch.seq_id[i][0] = sequence
                 self.batch.logits[i] = wanted
-            status = self.api.llama_decode(self.context, self.batch)
-            if status != 0:
-                sys.exit(f"llama_decode of {len(part)} ids: status {status}")
+            self.check(self.api.llama_decode(self.context, self.batch), len(part))
 
-    def logits(self, row):
+    def row_logits(self, row):
         values = self.api.llama_get_logits_ith(self.context, row)
         return self.numpy.ctypeslib.as_array(values, shape=(self.vocabulary,))
 
@@ -88,12 +67,12 @@ class Sequences:
         for sequence, prompt in enumerate(prompts):
             self.decode([(token, i, sequence, i == len(prompt) - 1)
                          for i, token in enumerate(prompt)])
-            first.append(int(self.numpy.argmax(self.logits(-1))))
+            first.append(int(self.numpy.argmax(self.row_logits(-1))))
         return first
 
     def step(self, tokens, lengths):
         self.decode([(token, lengths[s], s, True) for s, token in enumerate(tokens)])
-        return [self.logits(s) for s in range(self.count)]
+        return [self.row_logits(s) for s in range(self.count)]
 
 
 def llama_greedy(args):

@@ -66,6 +66,10 @@ struct Sums {
   float* values;  // [rows][stride]
   float* max;
   float* total;
+
+  Sums row(int64_t row, int64_t stride) const {
+    return {values + row * stride, max + row, total + row};
+  }
 };
 
 void clear_sums(const Sums& sums, int64_t stride, int64_t rows) {
@@ -182,16 +186,24 @@ void attend_tiles(const Block& block, const Work& work) {
   }
 }
 
-// Adds the values of one f16 page of the tile that begins with page `tile`.
+// A page of the tile that begins with page `tile`, and what of it some rows see.
+struct SeenPage {
+  int64_t tile;
+  int64_t page;
+  Range rows;
+  Range seen;
+};
+
+// Adds the values of one f16 page; the sums are multiplied by the rows' corrections before.
 template <typename V>
-void add_page_values(const Block& block, const Work& work, int64_t tile, int64_t page, Range rows,
-                     Range seen, const float* correction) {
+void add_page_values(const Block& block, const Work& work, const SeenPage& at,
+                     const float* correction) {
   const int64_t head_dim = block.args.head_dim;
-  const uint16_t* v = block.keys<uint16_t>(page) + (kPageTokens + seen.begin) * head_dim;
-  const int64_t column = (page - tile) * kPageTokens + seen.begin;
-  each_row_tile<V>(rows.begin, rows.end, [&](int64_t row, auto count) {
+  const uint16_t* v = block.keys<uint16_t>(at.page) + (kPageTokens + at.seen.begin) * head_dim;
+  const int64_t column = (at.page - at.tile) * kPageTokens + at.seen.begin;
+  each_row_tile<V>(at.rows.begin, at.rows.end, [&](int64_t row, auto count) {
     add_values<V, count.value>(ValueTile<uint16_t>{
-        v, head_dim, work.weights + row * kTileTokens + column, seen.end - seen.begin,
+        v, head_dim, work.weights + row * kTileTokens + column, at.seen.end - at.seen.begin,
         work.sums + row * work.sums_stride, work.sums_stride, correction + row});
   });
 }
@@ -223,7 +235,7 @@ void attend_few(const Block& block, const Work& work) {
     for (int64_t page = first; page < end; ++page) {
       const float* correction = page == first ? work.correction : work.ones;
       if (all_seen) {
-        add_page_values<V>(block, work, tile, page, {0, block.rows()}, {0, kPageTokens},
+        add_page_values<V>(block, work, {tile, page, {0, block.rows()}, {0, kPageTokens}},
                            correction);
         continue;
       }
@@ -231,8 +243,8 @@ void attend_few(const Block& block, const Work& work) {
       for (int64_t token = 0; token < block.tokens; ++token) {
         const Range seen = clip(block.visible(token), page * kPageTokens, kPageTokens);
         if (seen.begin >= seen.end) continue;
-        add_page_values<V>(block, work, tile, page,
-                           {token * block.group, (token + 1) * block.group}, seen, correction);
+        const Range rows = {token * block.group, (token + 1) * block.group};
+        add_page_values<V>(block, work, {tile, page, rows, seen}, correction);
       }
     }
   }
@@ -264,18 +276,25 @@ void finish_rows(const Block& block, const Sums& sums, int64_t stride) {
   }
 }
 
-// `share` of the part joins `kept` of what is merged; both are shares of the larger maximum. A part
-// that saw nothing has maximum -inf and so no share.
+// The sums of one row over one piece.
+struct RowPart {
+  const float* values;
+  float max;
+  float total;
+};
+
+// `share` of the part joins `kept` of row 0 of `sums`; both are shares of the larger maximum. A
+// part that saw nothing has maximum -inf and so no share.
 template <typename V>
-void merge_row(const float* part, float part_max, float part_total, int64_t head_dim, float* values,
-               float& max, float& total) {
-  const float largest = part_max > max ? part_max : max;
+void merge_row(const RowPart& part, int64_t head_dim, const Sums& sums) {
+  const float largest = part.max > *sums.max ? part.max : *sums.max;
   const float offset = largest == kMinusInfinity ? 0.0f : largest;
-  const float kept = V::largest(vec_exp<V>(V::set1(max - offset)));
-  const float share = V::largest(vec_exp<V>(V::set1(part_max - offset)));
-  total = total * kept + part_total * share;
-  for (int64_t d = 0; d < head_dim; ++d) values[d] = values[d] * kept + part[d] * share;
-  max = largest;
+  const float kept = V::largest(vec_exp<V>(V::set1(*sums.max - offset)));
+  const float share = V::largest(vec_exp<V>(V::set1(part.max - offset)));
+  *sums.total = *sums.total * kept + part.total * share;
+  for (int64_t d = 0; d < head_dim; ++d)
+    sums.values[d] = sums.values[d] * kept + part.values[d] * share;
+  *sums.max = largest;
 }
 
 // The sums of one piece; few rows and f16 go straight from the pages.
@@ -310,9 +329,8 @@ Sums attend_block(const Block& block, const Work& work) {
     attend_piece<V>(part, work);
     if (first == last) return piece_sums;
     for (int64_t row = 0; row < block.rows(); ++row) {
-      merge_row<V>(work.sums + row * work.sums_stride, work.max[row], work.total[row],
-                   block.args.head_dim, merged.values + row * work.sums_stride, merged.max[row],
-                   merged.total[row]);
+      merge_row<V>({work.sums + row * work.sums_stride, work.max[row], work.total[row]},
+                   block.args.head_dim, merged.row(row, work.sums_stride));
     }
   }
   return merged;
@@ -358,7 +376,7 @@ void merge_splits(const AttentionArgs& args, int64_t head, int64_t splits, const
   float total = 0;
   for (int64_t s = 0; s < splits; ++s) {
     const float* part = parts + s * stride;
-    merge_row<V>(part, part[head_dim], part[head_dim + 1], head_dim, out, max, total);
+    merge_row<V>({part, part[head_dim], part[head_dim + 1]}, head_dim, {out, &max, &total});
   }
   const float factor = last_factor<V>(args, head, max, total);
   for (int64_t d = 0; d < head_dim; ++d) out[d] *= factor;

@@ -246,6 +246,23 @@ struct PanelArgs {
   int accumulate;  // 1: add to out, 0: overwrite
 };
 
+// One block of a panel, `index` blocks after the stretch's first.
+struct PanelBlock {
+  const uint8_t* group;  // the header of its eight, where there is one
+  const uint8_t* codes;
+  int64_t index;
+};
+template <PanelTraits Traits>
+inline PanelBlock panel_block(const PanelArgs& args, int64_t index) {
+  const int64_t block = args.first_block + index;
+  const PanelBlock at = {args.panel + panel_group_at(Traits, block),
+                         args.panel + panel_codes_at(Traits, block), index};
+  for (int line = 0; line < panel_block_bytes(Traits); line += 64) {
+    __builtin_prefetch(at.codes + kPanelPrefetchBytes + line);
+  }
+  return at;
+}
+
 template <typename Kernel, PanelTraits Traits>
 void panel_few(const MatmulArgs& args, int64_t n_begin, int64_t n_end) {
   const int64_t blocks = args.k / kActivationBlock;

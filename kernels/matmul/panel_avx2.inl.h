@@ -112,8 +112,9 @@ struct PanelAvx2 : TileAvx2 {
   }
 
   template <PanelTraits Traits, int C>
-  static void add_panel_block(const uint8_t* group, const uint8_t* codes, const Column (&x)[C],
-                              int64_t b, __m256 (&sum)[C][2]) {
+  static void add_panel_block(const PanelBlock& block, const Column (&x)[C], __m256 (&sum)[C][2]) {
+    const uint8_t* codes = block.codes;
+    const int64_t b = block.index;
     const int8_t* q[C];
     const int16_t* pairs[C];
     for (int c = 0; c < C; ++c) {
@@ -131,7 +132,7 @@ struct PanelAvx2 : TileAvx2 {
     for (int half = 0; half < 2; ++half) {
       __m256 d;
       __m256 constant;
-      panel_scales<V, Traits>(group, codes - panel_scale_bytes(Traits), half, d, constant);
+      panel_scales<V, Traits>(block.group, codes - panel_scale_bytes(Traits), half, d, constant);
       for (int c = 0; c < C; ++c) {
         const __m256 step = _mm256_mul_ps(d, _mm256_broadcast_ss(x[c].scale + b));
         sum[c][half] = scaled(dot[c][half], step, sum[c][half]);
@@ -151,12 +152,7 @@ struct PanelAvx2 : TileAvx2 {
     __m256 sum[C][2];
     for (int c = 0; c < C; ++c) sum[c][0] = sum[c][1] = _mm256_setzero_ps();
     for (int64_t b = 0; b < args.blocks; ++b) {
-      const uint8_t* group = args.panel + panel_group_at(Traits, args.first_block + b);
-      const uint8_t* codes = args.panel + panel_codes_at(Traits, args.first_block + b);
-      for (int line = 0; line < panel_block_bytes(Traits); line += 64) {
-        __builtin_prefetch(codes + kPanelPrefetchBytes + line);
-      }
-      add_panel_block<Traits, C>(group, codes, x, b, sum);
+      add_panel_block<Traits, C>(panel_block<Traits>(args, b), x, sum);
     }
 #pragma GCC unroll 4
     for (int c = 0; c < C; ++c) {

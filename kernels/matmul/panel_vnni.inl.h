@@ -71,10 +71,11 @@ struct PanelVnni : TileVnni<Vector> {
     (add(Indices<J>{}), ...);
   }
 
-  // Part `part` (all, or one half) of block b, whose quads are J.
+  // Part `part` (all, or one half) of a block, whose quads are J.
   template <PanelTraits Traits, int C, int... J>
-  static void add_part(const uint8_t* group, const uint8_t* codes, const Column (&x)[C], int64_t b,
-                       int part, WideFloats (&sum)[C], Indices<J...> quads) {
+  static void add_part(const PanelBlock& block, const Column (&x)[C], int part,
+                       WideFloats (&sum)[C], Indices<J...> quads) {
+    const int64_t b = block.index;
     constexpr int kParts = 32 / panel_sub(Traits);
     const Wide offset = V::wide_words(static_cast<int16_t>(-panel_code_offset(Traits)));
     Wide dot[C];
@@ -82,10 +83,10 @@ struct PanelVnni : TileVnni<Vector> {
       const int16_t* pairs = x[c].pairs + 2 * (kParts * b + part);
       dot[c] = V::wide_dot_words(V::wide_broadcast(pairs), offset);
     }
-    add_quads<Traits, C>(codes, x, b * kActivationBlock, dot, quads);
+    add_quads<Traits, C>(block.codes, x, b * kActivationBlock, dot, quads);
     WideFloats d;
     WideFloats constant;
-    wide_scales<Traits>(group, codes - panel_scale_bytes(Traits), part, d, constant);
+    wide_scales<Traits>(block.group, block.codes - panel_scale_bytes(Traits), part, d, constant);
     for (int c = 0; c < C; ++c) {
       const WideFloats step = V::wide_mul(d, V::wide_set(x[c].scale[b]));
       sum[c] = V::wide_fma(V::wide_to_float(dot[c]), step, sum[c]);
@@ -96,13 +97,12 @@ struct PanelVnni : TileVnni<Vector> {
   }
 
   template <PanelTraits Traits, int C>
-  static void add_panel_block(const uint8_t* group, const uint8_t* codes, const Column (&x)[C],
-                              int64_t b, WideFloats (&sum)[C]) {
+  static void add_panel_block(const PanelBlock& block, const Column (&x)[C], WideFloats (&sum)[C]) {
     if constexpr (Traits.factors == PanelFactors::of_halves) {
-      add_part<Traits, C>(group, codes, x, b, 0, sum, Indices<0, 1, 2, 3>{});
-      add_part<Traits, C>(group, codes, x, b, 1, sum, Indices<4, 5, 6, 7>{});
+      add_part<Traits, C>(block, x, 0, sum, Indices<0, 1, 2, 3>{});
+      add_part<Traits, C>(block, x, 1, sum, Indices<4, 5, 6, 7>{});
     } else {
-      add_part<Traits, C>(group, codes, x, b, 0, sum, Indices<0, 4, 1, 5, 2, 6, 3, 7>{});
+      add_part<Traits, C>(block, x, 0, sum, Indices<0, 4, 1, 5, 2, 6, 3, 7>{});
     }
   }
 
@@ -115,12 +115,7 @@ struct PanelVnni : TileVnni<Vector> {
     WideFloats sum[C];
     for (int c = 0; c < C; ++c) sum[c] = V::wide_zero();
     for (int64_t b = 0; b < args.blocks; ++b) {
-      const uint8_t* group = args.panel + panel_group_at(Traits, args.first_block + b);
-      const uint8_t* codes = args.panel + panel_codes_at(Traits, args.first_block + b);
-      for (int line = 0; line < panel_block_bytes(Traits); line += 64) {
-        __builtin_prefetch(codes + kPanelPrefetchBytes + line);
-      }
-      add_panel_block<Traits, C>(group, codes, x, b, sum);
+      add_panel_block<Traits, C>(panel_block<Traits>(args, b), x, sum);
     }
     for (int c = 0; c < C; ++c) {
       float* out = args.out + (args.m + c) * args.out_stride;
