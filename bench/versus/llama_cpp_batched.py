@@ -14,27 +14,15 @@ medians over the rounds and the ratio optima / libllama.
 """
 
 import argparse
-import importlib.util
 import json
 import pathlib
 import statistics
-import subprocess
 import sys
 import time
 
-FOLDER = pathlib.Path(__file__).resolve().parent
-# The sibling is called as the package it imports: neither may be found in this folder by name.
-sys.path = [entry for entry in sys.path if pathlib.Path(entry or ".").resolve() != FOLDER]
+import common
 
-
-def sibling():
-    spec = importlib.util.spec_from_file_location("versus_single", FOLDER / "llama_cpp.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-single = sibling()
+single = common.sibling("llama_cpp")
 
 
 class Sequences(single.Llama):
@@ -78,27 +66,26 @@ class Sequences(single.Llama):
 def llama_greedy(args):
     """Of each prompt of the short list: the ids as far as the margin is clear."""
     llama = single.Llama(args.model, args.threads, 512, flash=False)
-    prompts = [llama.tokenize(text) for text in single.PROMPTS]
+    prompts = [llama.tokenize(text) for text in common.PROMPTS]
     side = Sequences(args.model, args.threads, len(prompts), 256, flash=False)
     tokens = side.prefill(prompts)
     lengths = [len(prompt) for prompt in prompts]
     ids, open_ = [[token] for token in tokens], [True] * len(prompts)
-    for _ in range(single.CHECKED_TOKENS - 1):
+    for _ in range(common.CHECKED_TOKENS - 1):
         rows = side.step(tokens, lengths)
         for s, row in enumerate(rows):
             second, first = side.numpy.partition(row, -2)[-2:]
             tokens[s] = int(side.numpy.argmax(row))
-            open_[s] = open_[s] and first - second >= single.CLEAR_MARGIN
+            open_[s] = open_[s] and first - second >= common.CLEAR_MARGIN
             if open_[s]:
                 ids[s].append(tokens[s])
             lengths[s] += 1
-    return [{"prompt": text, "ids": found} for text, found in zip(single.PROMPTS, ids)]
+    return [{"prompt": text, "ids": found} for text, found in zip(common.PROMPTS, ids)]
 
 
 def llama_race(args, flash):
     side = Sequences(args.model, args.threads, args.count, args.prompt + args.tokens + 8, flash)
-    prompts = [[(i * 7919 + 13 + (s + 1) * 101) % side.vocabulary for i in range(args.prompt)]
-               for s in range(args.count)]
+    prompts = [common.bench_ids(args.prompt, side.vocabulary, s + 1) for s in range(args.count)]
     begin = time.perf_counter()
     tokens = side.prefill(prompts)
     prompted = time.perf_counter()
@@ -111,24 +98,18 @@ def llama_race(args, flash):
             "prefill_tokens_per_s": args.prompt * args.count / (prompted - begin)}
 
 
-def run_json(command):
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode != 0:
-        sys.exit(f"{' '.join(command)}: {done.stderr.strip()}")
-    return json.loads(done.stdout)
-
-
 def check_same_tokens(args, child):
     checked = 0
-    for theirs in run_json(child + ["--child", "greedy"]):
+    for theirs in common.run_json(child + ["--child", "greedy"]):
         count = len(theirs["ids"])
-        ours = run_json([str(args.optima), "run", str(args.model), "-p", theirs["prompt"], "-n",
-                         str(count), "--ignore-eos", "--json", "-t", str(args.threads)])
+        ours = common.run_json([str(args.optima), "run", str(args.model), "-p", theirs["prompt"],
+                                "-n", str(count), "--ignore-eos", "--json", "-t",
+                                str(args.threads)])
         if ours["token_ids"][1:] != theirs["ids"][1:]:
             sys.exit(f"the answers differ on {theirs['prompt']!r}:\n"
                      f"  libllama {theirs['ids']}\n  optima   {ours['token_ids']}")
         checked += count - 1
-    print(f"same greedy tokens on {len(single.PROMPTS)} prompts side by side, {checked} with a "
+    print(f"same greedy tokens on {len(common.PROMPTS)} prompts side by side, {checked} with a "
           f"clear margin", file=sys.stderr)
     return checked
 
@@ -147,7 +128,7 @@ def race(args, child):
         samples = {name: [] for name in sides}
         for _ in range(args.rounds):
             for name, command in sides.items():
-                out = run_json(command)
+                out = common.run_json(command)
                 out = out["results"][0] if name == "optima" else out
                 samples[name].append(out["total_decode_tokens_per_s"])
         medians = {name: statistics.median(values) for name, values in samples.items()}
@@ -174,14 +155,12 @@ def print_table(rows):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("model", type=pathlib.Path)
-    parser.add_argument("--optima", type=pathlib.Path,
-                        default=FOLDER.parents[1] / "build/release/bin/optima")
+    common.add_engine_options(parser)
     parser.add_argument("--sessions", default="1,4,8,16",
                         type=lambda text: [int(count) for count in text.split(",")])
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("-p", "--prompt", type=int, default=64)
     parser.add_argument("-n", "--tokens", type=int, default=64)
-    parser.add_argument("-t", "--threads", type=int, default=2)
     parser.add_argument("--json", type=pathlib.Path)
     parser.add_argument("--child", choices=("greedy", "flash", "plain"), help=argparse.SUPPRESS)
     parser.add_argument("--count", type=int, default=1, help=argparse.SUPPRESS)

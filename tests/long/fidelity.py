@@ -8,7 +8,6 @@ path no more above it than PUBLISHED says. Where the published figure stands on 
 Teacher forcing: each recorded answer is fed back as a prompt; at every position the most probable
 token must be the recorded one where the recorded margin to the runner-up exceeds 0.02 logits
 (reference path; the fast path's count is printed).
-The library is called through its string-keyed options: no struct layout is repeated here.
 """
 
 import argparse
@@ -21,63 +20,19 @@ import pathlib
 import subprocess
 import sys
 
+from optima_library import REQUEST, SESSION, Library
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 # The published truth and the most that the fast path may show on the same ids.
 PUBLISHED = {"smollm2": (18.130, 18.26), "gemma3-270m": (13.829, 13.89)}
 REFERENCE_TOLERANCE = 0.002
 MARGIN = 0.02
-SESSION, REQUEST = 3, 4  # OPTIMA_OPTIONS_SESSION, OPTIMA_OPTIONS_REQUEST
-
-
-class Library:
-    """Statuses as exceptions, handles as plain pointers."""
-
-    def __init__(self, path):
-        self.lib = ctypes.CDLL(str(path))
-        self.lib.optima_error_message.restype = ctypes.c_char_p
-        self.lib.optima_options_struct.restype = ctypes.c_void_p
-        self.lib.optima_result_prompt_logprobs.restype = ctypes.POINTER(ctypes.c_float)
-
-    def call(self, name, *args):
-        error = ctypes.c_void_p()
-        status = getattr(self.lib, name)(*args, ctypes.byref(error))
-        if status != 0:
-            message = self.lib.optima_error_message(error).decode()
-            raise RuntimeError(f"{name}: {message}")
-
-    def make(self, name, *args):
-        out = ctypes.c_void_p()
-        self.call(name, *args, ctypes.byref(out))
-        return out
-
-    def options(self, kind, values, pointers=()):
-        out = self.make("optima_options_create", ctypes.c_int32(kind))
-        for key, value in values.items():
-            key, value = key.encode(), str(value).encode()
-            self.call("optima_options_set", out, key, ctypes.c_size_t(len(key)), value,
-                      ctypes.c_size_t(len(value)))
-        for key, pointer in dict(pointers).items():
-            key = key.encode()
-            self.call("optima_options_set_pointer", out, key, ctypes.c_size_t(len(key)), pointer)
-        return out
-
-    def struct(self, options):
-        return ctypes.c_void_p(self.lib.optima_options_struct(options))
 
 
 def argmax_rows(library, session, ids, first, vocabulary):
     """The most probable next token after each of ids[first:], and the distance to each id."""
     positions = range(first, len(ids))
-    logits = (ctypes.c_float * (len(positions) * vocabulary))()
-    options = library.options(
-        REQUEST,
-        {"prompt_ids": ",".join(map(str, ids)), "prompt_only": 1,
-         "logits_positions": ",".join(map(str, positions)), "logits_capacity": len(logits)},
-        {"logits_out": ctypes.cast(logits, ctypes.c_void_p)})
-    library.call("optima_session_reset", session)
-    result = library.make("optima_generate", session, library.struct(options))
-    library.lib.optima_result_destroy(result)
-    library.lib.optima_options_destroy(options)
+    logits = library.logits(session, ids, positions, vocabulary)
     values = array.array("f")
     values.frombytes(bytes(logits))
     rows = []
@@ -162,10 +117,7 @@ def check_model(args, golden, report):
     program = args.build / "bin/optima"
     golden["vocabulary"] = program_json(program, "inspect", args.model)["vocabulary"]
     library = Library(args.build / "lib/libsitsoptima.so.1")
-    engine = library.make("optima_engine_create", None)
-    model_path = str(args.model).encode()
-    model = library.make("optima_model_open_path", engine, model_path,
-                         ctypes.c_size_t(len(model_path)), None)
+    engine, model = library.open_model(args.model)
     truth, published = golden["perplexity"], golden["published"]
     for path in ("fast", "reference"):
         total, different, wrong = teacher_force(library, model, golden, path)
@@ -183,8 +135,7 @@ def check_model(args, golden, report):
             value = perplexity_of_ids(library, model, path, published["token_ids"],
                                       published["window"])
             report.perplexity("published ids", path, value, published["value"])
-    library.lib.optima_model_destroy(model)
-    library.lib.optima_engine_destroy(engine)
+    library.close_model(engine, model)
 
 
 def main():
