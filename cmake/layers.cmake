@@ -48,15 +48,21 @@ function(optima_layer name)
   if(NOT name STREQUAL kernels)  # whose files have flags of their own, and include next to nothing
     target_precompile_headers(optima_${name} PRIVATE ${OPTIMA_COMMON_HEADERS})
   endif()
+  if(OPTIMA_SANITIZE AND NOT name MATCHES "^(tokenizer|model)$")
+    # Several files read their headers once: what costs most where little is optimised. Each file
+    # by itself is what the other presets compile. Those two layers say the same names in each file.
+    set_target_properties(optima_${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 10)
+  endif()
   set_property(GLOBAL APPEND PROPERTY OPTIMA_LAYERS optima_${name})
   set_property(GLOBAL APPEND PROPERTY OPTIMA_LAYER_LIBS ${arg_LIBS})
 endfunction()
 
-# optima_test(NAME LAYERS layer... [LIBS lib...] [HEADERS header...]): one GoogleTest program of all
-# *_test.cc at and below this folder, linked with the objects of the layers named and no others.
-# HEADERS are large ones that most of its files include.
+# optima_test(NAME LAYERS layer... [LIBS lib...] [HEADERS header...] [SHARDS n] [FILTER filter]): one
+# GoogleTest program of all *_test.cc at and below this folder, linked with the objects of the layers
+# named and no others. HEADERS are large ones that most of its files include. Its tests, those of
+# the filter, are dealt out to n runs: more than one where it runs so long that a core would wait.
 function(optima_test name)
-  cmake_parse_arguments(arg "" "" "LAYERS;LIBS;HEADERS" ${ARGN})
+  cmake_parse_arguments(arg "" "SHARDS;FILTER" "LAYERS;LIBS;HEADERS" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*_test.cc)
   if(NOT sources)
     return()
@@ -73,6 +79,20 @@ function(optima_test name)
   if(OPTIMA_SANITIZE)  # Instrumented test macros take minutes to optimise; the layers stay at -O1.
     target_compile_options(test_${name} PRIVATE -O0)
   endif()
-  add_test(NAME ${name} COMMAND test_${name})
-  set_tests_properties(${name} PROPERTIES TIMEOUT 900)
+  if(NOT arg_SHARDS)
+    set(arg_SHARDS 1)
+  endif()
+  foreach(shard RANGE 1 ${arg_SHARDS})
+    set(test ${name})
+    if(arg_SHARDS GREATER 1)
+      set(test ${name}_${shard})
+    endif()
+    math(EXPR index "${shard} - 1")
+    set(environment GTEST_TOTAL_SHARDS=${arg_SHARDS} GTEST_SHARD_INDEX=${index})
+    if(arg_FILTER)
+      list(APPEND environment GTEST_FILTER=${arg_FILTER})
+    endif()
+    add_test(NAME ${test} COMMAND test_${name})
+    set_tests_properties(${test} PROPERTIES TIMEOUT 900 ENVIRONMENT "${environment}")
+  endforeach()
 endfunction()

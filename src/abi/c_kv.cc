@@ -13,7 +13,7 @@ using optima::Status;
 
 namespace {
 
-constexpr size_t kEventsMax = 256;  // taken at a time
+constexpr size_t kKvEventsMax = 256;  // taken at a time
 
 optima_kv_event describe(const optima::kv::KvEvent& of) {
   optima_kv_event event{};
@@ -60,7 +60,7 @@ optima_status optima_kv_events_poll(optima_engine* engine, optima_kv_event* even
     OPTIMA_TRY(check_array("events", events, capacity, sizeof(optima_kv_event)));
     const auto size = static_cast<uint32_t>(std::min<size_t>(event_size, UINT32_MAX));
     OPTIMA_TRY(check_size("event_size", size, kSizeMin<optima_kv_event>));
-    std::vector<optima::kv::KvEvent> taken(std::min(capacity, kEventsMax));
+    std::vector<optima::kv::KvEvent> taken(std::min(capacity, kKvEventsMax));
     while (*count < capacity) {
       const size_t room = std::min(taken.size(), capacity - *count);
       OPTIMA_ASSIGN(const auto got, box->engine->take_kv_events(std::span(taken).first(room)));

@@ -11,12 +11,12 @@
 namespace optima {
 namespace {
 
-constexpr int kNoLimit = std::numeric_limits<int>::max();
+constexpr int kNoQuota = std::numeric_limits<int>::max();
 
 int threads_of(int64_t quota, int64_t period) {
-  if (quota <= 0 || period <= 0) return kNoLimit;
+  if (quota <= 0 || period <= 0) return kNoQuota;
   const int64_t threads = quota / period + (quota % period != 0 ? 1 : 0);
-  return threads < kNoLimit ? static_cast<int>(threads) : kNoLimit;
+  return threads < kNoQuota ? static_cast<int>(threads) : kNoQuota;
 }
 
 // v2: one file "max 100000" or "150000 100000".
@@ -24,7 +24,7 @@ int quota_v2(const std::string& folder) {
   std::ifstream file(folder + "/cpu.max");
   int64_t quota = 0;
   int64_t period = 0;
-  if (!(file >> quota >> period)) return kNoLimit;
+  if (!(file >> quota >> period)) return kNoQuota;
   return threads_of(quota, period);
 }
 
@@ -34,7 +34,7 @@ int quota_v1(const std::string& folder) {
   std::ifstream period_file(folder + "/cpu.cfs_period_us");
   int64_t quota = 0;
   int64_t period = 0;
-  if (!(quota_file >> quota) || !(period_file >> period)) return kNoLimit;
+  if (!(quota_file >> quota) || !(period_file >> period)) return kNoQuota;
   return threads_of(quota, period);
 }
 
@@ -45,7 +45,7 @@ bool lists_cpu(const std::string& controllers) {
 }  // namespace
 
 int cpu_quota_threads(const std::string& proc_cgroup, const std::string& cgroup_root) {
-  int least = kNoLimit;
+  int least = kNoQuota;
   const auto take = [&least](int threads) {
     if (threads < least) least = threads;
   };
@@ -65,7 +65,7 @@ int cpu_quota_threads(const std::string& proc_cgroup, const std::string& cgroup_
       take(least_of_groups(cgroup_root + "/cpu", path, quota_v1));
     }
   }
-  return least == kNoLimit ? 0 : least;
+  return least == kNoQuota ? 0 : least;
 }
 
 }  // namespace optima

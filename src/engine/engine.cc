@@ -12,10 +12,6 @@ constexpr int64_t kSequencesMax = 64;  // of one batch
 // Tokens that a draft model, which is behind, computes in a turn while others wait for theirs.
 constexpr int64_t kDraftPromptTokens = 64;
 
-TimePoint now() {
-  return std::chrono::steady_clock::now();
-}
-
 }  // namespace
 
 // retire -> publish -> admit -> guess -> schedule -> forward (pack, body, head, sample, commit,

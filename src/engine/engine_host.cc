@@ -9,10 +9,6 @@
 namespace optima::engine {
 namespace {
 
-TimePoint now() {
-  return std::chrono::steady_clock::now();
-}
-
 kv::PoolLimits kv_limits(const EngineOptions& options) {
   constexpr int64_t kCachedMax = int64_t{512} << 20;
   kv::PoolLimits limits{options.kv_budget_bytes, options.kv_cached_bytes, options.kv_events};

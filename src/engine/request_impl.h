@@ -24,6 +24,10 @@ namespace optima::engine {
 
 using TimePoint = std::chrono::steady_clock::time_point;
 
+inline TimePoint now() {
+  return std::chrono::steady_clock::now();
+}
+
 inline int64_t ns_between(TimePoint from, TimePoint to) {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(to - from).count();
 }
@@ -97,7 +101,7 @@ class RequestImpl final : public Request, public std::enable_shared_from_this<Re
   bool past_deadline(TimePoint now) const { return deadline_ && now >= *deadline_; }
   // Cancelled or late; needs no lock.
   bool is_given_up() const {
-    return cancel_triggered() || past_deadline(std::chrono::steady_clock::now());
+    return cancel_triggered() || past_deadline(now());
   }
   std::optional<TimePoint> deadline() const { return deadline_; }
 

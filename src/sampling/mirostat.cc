@@ -5,16 +5,6 @@
 #include <cmath>
 
 namespace optima::sampling {
-namespace {
-
-double mass_of(const std::vector<Candidate>& candidates) {
-  double mass = 0;
-  for (const Candidate& candidate : candidates) mass += candidate.weight;
-  return mass;
-}
-
-}  // namespace
-
 void keep_unsurprising(float limit, std::vector<Candidate>& candidates) {
   if (candidates.empty()) return;
   const double least = mass_of(candidates) * std::exp2(-static_cast<double>(limit));

@@ -35,12 +35,6 @@ bool more_likely(const Candidate& a, const Candidate& b) {
   return a.logit != b.logit ? a.logit > b.logit : a.token < b.token;
 }
 
-double mass_of(std::span<const Candidate> candidates) {
-  double mass = 0;
-  for (const Candidate& candidate : candidates) mass += candidate.weight;
-  return mass;
-}
-
 // weight = exp((logit - highest) / temperature), a block at a time for the sake of vector code.
 void weigh(float highest, float temperature, std::span<Candidate> candidates) {
   constexpr size_t kBlock = 256;

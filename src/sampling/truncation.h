@@ -14,6 +14,12 @@ struct Candidate {
   float weight;  // proportional to the probability
 };
 
+inline double mass_of(std::span<const Candidate> candidates) {
+  double mass = 0;
+  for (const Candidate& candidate : candidates) mass += candidate.weight;
+  return mass;
+}
+
 // Off values: 0 for all but temperature, which must be above 0 here, and dynamic_exponent; 1 also
 // turns top_p and typical_p off.
 struct Truncation {

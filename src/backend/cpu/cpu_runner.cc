@@ -15,10 +15,6 @@ namespace {
 
 constexpr size_t kNever = SIZE_MAX;
 
-size_t round_line(size_t bytes) {
-  return (bytes + 63) / 64 * 64;
-}
-
 // Scratch that any step of the program may ask of one thread.
 size_t scratch_bytes(const graph::Program& program, const KernelTable& kernels) {
   size_t bytes = 64;

@@ -9,12 +9,7 @@
 namespace optima::backend::cpu {
 namespace {
 
-constexpr int64_t kTileRows = 16;
-constexpr int64_t kPiecesPerThread = 4;
-
-size_t round_line(size_t bytes) {
-  return (bytes + 63) / 64 * 64;
-}
+constexpr int64_t kPiecesOfExpert = 4;  // a thread, of one expert
 
 // How a thread's scratch is divided.
 struct Layout {
@@ -46,7 +41,7 @@ class ExpertRunner {
   void run() {
     const int64_t granule = pass_.kernels->matmul.granule;
     const int64_t n = step_.experts.front().rows;
-    const int64_t wanted = worker_.threads == 1 ? n : n / (worker_.threads * kPiecesPerThread);
+    const int64_t wanted = worker_.threads == 1 ? n : n / (worker_.threads * kPiecesOfExpert);
     const int64_t piece = (std::max<int64_t>(wanted, 1) + granule - 1) / granule * granule;
     const int64_t pieces = (n + piece - 1) / piece;
     int64_t first = 0;

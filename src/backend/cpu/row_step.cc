@@ -10,7 +10,6 @@
 namespace optima::backend::cpu {
 namespace {
 
-constexpr int64_t kTileRows = 16;
 constexpr int64_t kPositionFloats = 256;  // a multiple of every weight type's block
 constexpr size_t kRotaryPairsMax = 256;   // twice what the largest head has
 

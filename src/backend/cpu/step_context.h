@@ -36,6 +36,14 @@ inline float* floats_at(const Pass& pass, const graph::Place& place) {
   return reinterpret_cast<float*>(pass.arena + place.offset);
 }
 
+// Rows that a thread computes at a time, so that they stay in its first-level cache.
+inline constexpr int64_t kTileRows = 16;
+
+// Parts of an arena begin at cache lines.
+constexpr size_t round_line(size_t bytes) {
+  return (bytes + 63) / 64 * 64;
+}
+
 // Most one-token sequences of a batch whose attention is split.
 inline constexpr int64_t kSplitSequencesMax = 32;
 

@@ -13,7 +13,6 @@ namespace optima::sampling::grammar {
 namespace {
 
 constexpr int64_t kSchemasMax = 2'000'000;
-constexpr int kDepthMax = 100;  // of $ref and allOf inside each other, for one value
 
 Status wrong(const std::string& place, std::string_view what) {
   return {Code::invalid_argument, text("schema, ", place, ": ", what)};

@@ -18,6 +18,8 @@
 
 namespace optima::sampling::grammar {
 
+inline constexpr int kDepthMax = 100;  // of references, and of constants, inside each other
+
 // A place in the schema's text, with its JSON pointer ("#/properties/x").
 struct SchemaRef {
   const json::Value* schema;

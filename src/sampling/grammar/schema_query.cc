@@ -10,7 +10,6 @@
 namespace optima::sampling::grammar {
 namespace {
 
-constexpr int kDepthMax = 100;
 constexpr int kRequiredDepth = 3;  // how far surely_empty() looks into members
 
 // One step of a JSON pointer, unescaped; `fragment` escapes are undone by the caller.
