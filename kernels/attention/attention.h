@@ -30,6 +30,14 @@ enum class AttentionMask : int32_t {
   all = 1,     // all of the run's: < first_position + tokens (encoders); the window must be 0
 };
 
+// Slots that the thread will probably read after those of its item, so that they can be asked for
+// in time: pages[i] + slot_offset, i < count. None by default.
+struct AttentionAhead {
+  unsigned char* const* pages;
+  int64_t count;
+  int64_t slot_offset;
+};
+
 struct AttentionArgs {
   const float* q;  // [tokens, heads, head_dim], row stride q_stride floats
   int64_t q_stride;
@@ -52,6 +60,7 @@ struct AttentionArgs {
   // share of the softmax and has no value.
   const float* sinks;
   AttentionMask mask;
+  AttentionAhead ahead;
 };
 
 // Computes work items [begin, end) of attention_items(args); items do not share outputs, so threads
@@ -83,15 +92,16 @@ inline int64_t attention_piece_begin(int64_t piece) {
   return piece <= 16 ? piece * 16 : (piece - 15) * 256;
 }
 
-// Decode at depth: one token's pieces shared by threads.
-// partial: [heads][splits][head_dim + 2] floats = unnormalised sum, max, sum of exponentials. The
-// sinks are no part of a partial: merge adds them once.
+// Few tokens at depth: the pieces of one block, at most kQueryBlock tokens, shared by threads.
+// partial: [tokens * heads][splits][head_dim + 2] floats = unnormalised sum, max, sum of
+// exponentials. The sinks are no part of a partial: merge adds them once.
 struct AttentionSplitKernel {
-  // kv head `kv_head`, pages [page_begin, page_end), which are of one piece, of a 1-token query ->
-  // partial of split `split`. Splits are the pieces in order.
+  // kv head `kv_head`, pages [page_begin, page_end), which are of one piece -> partials of split
+  // `split`. Splits are the pieces in order.
   void (*run)(const AttentionArgs& args, int64_t kv_head, int64_t page_begin, int64_t page_end,
               int64_t split, int64_t splits, float* partial, void* scratch);
-  void (*merge)(const AttentionArgs& args, int64_t head_begin, int64_t head_end, int64_t splits,
+  // Rows [row_begin, row_end) of tokens * heads.
+  void (*merge)(const AttentionArgs& args, int64_t row_begin, int64_t row_end, int64_t splits,
                 const float* partial);
   size_t (*scratch_bytes)(int64_t heads, int64_t kv_heads, int64_t head_dim);
 };

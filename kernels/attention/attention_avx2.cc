@@ -16,18 +16,12 @@ void attention(const AttentionArgs& args, int64_t begin, int64_t end, void* scra
 void attention_split(const AttentionArgs& args, int64_t kv_head, int64_t page_begin,
                      int64_t page_end, int64_t split, int64_t splits, float* partial,
                      void* scratch) {
-  const Range within = {page_begin * kPageTokens, page_end * kPageTokens};
-  const Block block = {args, kv_head, 0, 1, args.heads / args.kv_heads, within};
-  const int64_t stride = args.head_dim + 2;
-  run_split<F32Avx2>(block, scratch, partial + (kv_head * block.group * splits + split) * stride,
-                     splits * stride);
+  run_split<F32Avx2>(args, kv_head, {page_begin, page_end}, split, splits, partial, scratch);
 }
 
-void attention_merge(const AttentionArgs& args, int64_t head_begin, int64_t head_end,
-                     int64_t splits, const float* partial) {
-  for (int64_t head = head_begin; head < head_end; ++head) {
-    merge_splits<F32Avx2>(args, head, splits, partial + head * splits * (args.head_dim + 2));
-  }
+void attention_merge(const AttentionArgs& args, int64_t row_begin, int64_t row_end, int64_t splits,
+                     const float* partial) {
+  merge_splits<F32Avx2>(args, {row_begin, row_end}, splits, partial);
 }
 
 }  // namespace optima::kernels::avx2

@@ -54,10 +54,19 @@ struct Block {
     const int64_t first = args.window > 0 ? position - args.window + 1 : 0;
     return {larger(first, within.begin), smaller(position + 1, within.end)};
   }
+  const unsigned char* slot(int64_t page) const {
+    return args.pages[page] + args.slot_offset + kv_head * args.slot_stride;
+  }
   template <typename Element>
   const Element* keys(int64_t page) const {
-    return reinterpret_cast<const Element*>(args.pages[page] + args.slot_offset +
-                                            kv_head * args.slot_stride);
+    return reinterpret_cast<const Element*>(slot(page));
+  }
+  // `last` is the block's last page; the slots after it are those of the item to come.
+  const unsigned char* slot_ahead(int64_t page, int64_t last) const {
+    const AttentionAhead& ahead = args.ahead;
+    if (page <= last) return slot(page);
+    const int64_t past = page - last - 1;
+    return past < ahead.count ? ahead.pages[past] + ahead.slot_offset : slot(last);
   }
 };
 
@@ -222,8 +231,8 @@ void attend_few(const Block& block, const Work& work) {
     const int64_t end = smaller(tile + kTilePages, last_page + 1);
     for (int64_t page = first; page < end; ++page) {
       // An f16 slot has as many lines as there are steps in d.
-      const char* ahead = reinterpret_cast<const char*>(
-          block.keys<Element>(smaller(page + pages_ahead, last_page)));
+      const auto* ahead =
+          reinterpret_cast<const char*>(block.slot_ahead(page + pages_ahead, last_page));
       each_row_tile<V>(0, block.rows(), [&](int64_t row, auto count) {
         float* logits = work.weights + row * kTileTokens + (page - tile) * kPageTokens;
         score_page<V, count.value, /*Lines=*/1>(block.keys<Element>(page), work.q + row * head_dim,
@@ -301,8 +310,7 @@ void merge_row(const RowPart& part, int64_t head_dim, const Sums& sums) {
 template <typename V>
 void attend_piece(const Block& block, const Work& work) {
   clear_sums({work.sums, work.max, work.total}, work.sums_stride, block.rows());
-  const Range first = block.visible(0);
-  if (block.tokens == 1 && first.begin >= first.end) return;
+  if (block.visible(0).begin >= block.visible(block.tokens - 1).end) return;
   if (block.args.kv_type == KvType::f32) {
     attend_tiles<V, float>(block, work);
   } else if (block.rows() > kFewRowTiles * V::kRows) {
@@ -350,36 +358,49 @@ void run_attention(const AttentionArgs& args, int64_t begin, int64_t end, void* 
   }
 }
 
-// One split: the sums of its pages. `part` is the row of the group's first head; the next head's
-// lies part_stride floats on.
+// Where split 0 of a row of the query (token * heads + head) lies among the partial sums; its other
+// splits follow.
+inline int64_t partial_at(const AttentionArgs& args, int64_t row, int64_t splits) {
+  return row * splits * (args.head_dim + 2);
+}
+
+// One split: the sums of pages [within.begin, within.end) for one kv head.
 template <typename V>
-void run_split(const Block& block, void* scratch, float* part, int64_t part_stride) {
-  const int64_t head_dim = block.args.head_dim;
-  const Work work = cut_work(scratch, kQueryBlock * block.group, head_dim);
+void run_split(const AttentionArgs& args, int64_t kv_head, Range within, int64_t split,
+               int64_t splits, float* partial, void* scratch) {
+  const int64_t head_dim = args.head_dim;
+  const int64_t group = args.heads / args.kv_heads;
+  const Work work = cut_work(scratch, kQueryBlock * group, head_dim);
+  const Block block = {
+      args, kv_head, 0, args.tokens, group, {within.begin * kPageTokens, within.end * kPageTokens}};
   const Sums sums = attend_block<V>(block, work);
-  for (int64_t row = 0; row < block.group; ++row) {
+  for (int64_t row = 0; row < block.rows(); ++row) {
     const float* values = sums.values + row * work.sums_stride;
-    for (int64_t d = 0; d < head_dim; ++d) part[row * part_stride + d] = values[d];
-    part[row * part_stride + head_dim] = sums.max[row];
-    part[row * part_stride + head_dim + 1] = sums.total[row];
+    float* part = partial + partial_at(args, row / group * args.heads + block.head(row), splits) +
+                  split * (head_dim + 2);
+    for (int64_t d = 0; d < head_dim; ++d) part[d] = values[d];
+    part[head_dim] = sums.max[row];
+    part[head_dim + 1] = sums.total[row];
   }
 }
 
-// One head of a token whose pieces were computed apart.
+// Rows [rows.begin, rows.end) of the query, whose pieces were computed apart.
 template <typename V>
-void merge_splits(const AttentionArgs& args, int64_t head, int64_t splits, const float* parts) {
+void merge_splits(const AttentionArgs& args, Range rows, int64_t splits, const float* partial) {
   const int64_t head_dim = args.head_dim;
-  const int64_t stride = head_dim + 2;
-  float* out = args.out + head * head_dim;
-  for (int64_t d = 0; d < head_dim; ++d) out[d] = 0;
-  float max = kMinusInfinity;
-  float total = 0;
-  for (int64_t s = 0; s < splits; ++s) {
-    const float* part = parts + s * stride;
-    merge_row<V>({part, part[head_dim], part[head_dim + 1]}, head_dim, {out, &max, &total});
+  for (int64_t row = rows.begin; row < rows.end; ++row) {
+    const int64_t head = row % args.heads;
+    float* out = args.out + row / args.heads * args.out_stride + head * head_dim;
+    for (int64_t d = 0; d < head_dim; ++d) out[d] = 0;
+    float max = kMinusInfinity;
+    float total = 0;
+    const float* part = partial + partial_at(args, row, splits);
+    for (int64_t s = 0; s < splits; ++s, part += head_dim + 2) {
+      merge_row<V>({part, part[head_dim], part[head_dim + 1]}, head_dim, {out, &max, &total});
+    }
+    const float factor = last_factor<V>(args, head, max, total);
+    for (int64_t d = 0; d < head_dim; ++d) out[d] *= factor;
   }
-  const float factor = last_factor<V>(args, head, max, total);
-  for (int64_t d = 0; d < head_dim; ++d) out[d] *= factor;
 }
 
 }  // namespace

@@ -7,8 +7,8 @@ using ItemsFn = void(const AttentionArgs& args, int64_t begin, int64_t end, void
 using SplitFn = void(const AttentionArgs& args, int64_t kv_head, int64_t page_begin,
                      int64_t page_end, int64_t split, int64_t splits, float* partial,
                      void* scratch);
-using MergeFn = void(const AttentionArgs& args, int64_t head_begin, int64_t head_end,
-                     int64_t splits, const float* partial);
+using MergeFn = void(const AttentionArgs& args, int64_t row_begin, int64_t row_end, int64_t splits,
+                     const float* partial);
 using ScratchFn = size_t(int64_t heads, int64_t kv_heads, int64_t head_dim);
 
 #if defined(__x86_64__)

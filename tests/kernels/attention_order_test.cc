@@ -1,5 +1,5 @@
-// A query's attention is the same bits in a chunk of prefill, alone, and alone with its pieces
-// shared by threads.
+// A query's attention is the same bits in a chunk of prefill, alone, and with its pieces shared by
+// threads.
 #include <string.h>
 
 #include <algorithm>
@@ -9,17 +9,18 @@
 namespace optima::kernels {
 namespace {
 
-// The pieces of a one-token problem, as threads share them.
+// The pieces of a problem of one block, as threads share them.
 std::vector<float> solve_pieces(const Problem& problem, const PagedKv& kv,
                                 const AttentionSplitKernel& kernel) {
   const AttentionShape& shape = problem.shape;
   std::vector<float> out(problem.q.size(), 99.0f);
   const AttentionArgs args = problem.args(kv, out.data());
   const int64_t seen =
-      shape.window > 0 ? std::max<int64_t>(0, shape.positions() - shape.window) : 0;
+      shape.window > 0 ? std::max<int64_t>(0, shape.first_position + 1 - shape.window) : 0;
   const int64_t first = attention_piece(seen / kPageTokens);
   const int64_t splits = attention_piece(shape.pages() - 1) - first + 1;
-  std::vector<float> partial(static_cast<size_t>(shape.heads * splits * (shape.head_dim + 2)));
+  std::vector<float> partial(
+      static_cast<size_t>(shape.tokens * shape.heads * splits * (shape.head_dim + 2)));
   std::vector<unsigned char> scratch(
       kernel.scratch_bytes(shape.heads, shape.kv_heads, shape.head_dim));
   for (int64_t kv_head = 0; kv_head < shape.kv_heads; ++kv_head) {
@@ -30,7 +31,7 @@ std::vector<float> solve_pieces(const Problem& problem, const PagedKv& kv,
       kernel.run(args, kv_head, begin, end, split, splits, partial.data(), scratch.data());
     }
   }
-  kernel.merge(args, 0, shape.heads, splits, partial.data());
+  kernel.merge(args, 0, shape.tokens * shape.heads, splits, partial.data());
   return out;
 }
 
@@ -39,6 +40,13 @@ TEST(Attention, DoesNotDependOnWhatIsComputedBeside) {
   for (const AttentionShape& shape :
        {AttentionShape{.tokens = 37, .first_position = 700, .heads = 9, .kv_heads = 3},
         AttentionShape{.tokens = 4, .first_position = 600, .heads = 9, .kv_heads = 3},
+        AttentionShape{.tokens = 16, .first_position = 506, .heads = 9, .kv_heads = 3},
+        AttentionShape{.tokens = 9,
+        .first_position = 4092,
+        .heads = 2,
+        .kv_heads = 1,
+        .head_dim = 32,
+        .window = 256},
         AttentionShape{.tokens = 5,
         .first_position = 333,
         .heads = 4,
@@ -66,7 +74,12 @@ TEST(Attention, DoesNotDependOnWhatIsComputedBeside) {
     const auto splits = runnable(attention_split_variants(), kSimSplit512);
     const auto rows = runnable(attention_variants(), kSim512);
     std::vector<std::vector<float>> together;
-    for (const auto& row : rows) together.push_back(solve(whole, whole_kv, row.kernel));
+    for (size_t r = 0; r < rows.size(); ++r) {
+      together.push_back(solve(whole, whole_kv, rows[r].kernel));
+      if (shape.tokens > kQueryBlock) continue;
+      ASSERT_EQ(solve_pieces(whole, whole_kv, splits[r].kernel), together[r])
+          << rows[r].name << " in pieces " << describe(shape);
+    }
     const auto token_values = static_cast<size_t>(shape.heads * shape.head_dim);
     for (int64_t token = 0; token < shape.tokens; token += 3) {
       AttentionShape one_shape = shape;

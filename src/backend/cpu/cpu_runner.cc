@@ -45,7 +45,7 @@ size_t partial_bytes(const graph::Program& program) {
     if (const auto* attention = std::get_if<graph::AttentionStep>(&step.work))
       floats = std::max(
           floats, attention->heads * kernels::kAttentionPiecesMax * (attention->head_dim + 2));
-  return round_line(static_cast<size_t>(floats * kSplitSequencesMax) * sizeof(float));
+  return round_line(static_cast<size_t>(floats * kSplitTokensMax) * sizeof(float));
 }
 
 class CpuRunner final : public Runner {

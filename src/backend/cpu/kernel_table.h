@@ -31,7 +31,7 @@ struct KernelTable {
   kernels::MatmulKernel matmul;
   kernels::RowSums row_sums;
   kernels::AttentionKernel attention;
-  const kernels::AttentionSplitKernel* attention_split;  // null: decode runs like prefill
+  const kernels::AttentionSplitKernel* attention_split;  // null: few tokens run like many
 };
 
 // The fastest rows that the CPU has (f16 KV, int8 activations).

@@ -44,8 +44,8 @@ constexpr size_t round_line(size_t bytes) {
   return (bytes + 63) / 64 * 64;
 }
 
-// Most one-token sequences of a batch whose attention is split.
-inline constexpr int64_t kSplitSequencesMax = 32;
+// Rows of a batch, its first ones, whose attention may be split.
+inline constexpr int64_t kSplitTokensMax = 32;
 
 // `rows` = rows of this step (batch tokens or scored rows of the tile).
 void run_row_step(const graph::RowStep& step, const Pass& pass, const Worker& worker, int64_t rows);

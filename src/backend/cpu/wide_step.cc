@@ -26,14 +26,14 @@ int64_t piece_rows(const graph::MatmulStep& step, const Worker& worker, int64_t 
   return round_up(std::max<int64_t>(1, rows / (worker.threads * kPiecesPerThread)), granule);
 }
 
-// The range of pages a query at the sequence's last position can see.
+// The pages that some token of the run can see.
 struct PageRange {
   int64_t begin, end;
 };
 PageRange visible_pages(const graph::SequenceRun& run, int64_t window) {
-  const int64_t position = run.first_position;
-  const int64_t first = window > 0 ? std::max<int64_t>(0, position - window + 1) : 0;
-  return {first / kernels::kPageTokens, position / kernels::kPageTokens + 1};
+  const int64_t first = window > 0 ? std::max<int64_t>(0, run.first_position - window + 1) : 0;
+  const int64_t last = run.first_position + run.tokens - 1;
+  return {first / kernels::kPageTokens, last / kernels::kPageTokens + 1};
 }
 
 class AttentionRunner {
@@ -47,12 +47,14 @@ class AttentionRunner {
     bool merging = false;
     for (size_t s = 0; s < pass_.batch->sequences.size(); ++s) {
       const graph::SequenceRun& run = pass_.batch->sequences[s];
-      const kernels::AttentionArgs args = arguments(run);
-      const int64_t splits = splits_of(run, s);
+      kernels::AttentionArgs args = arguments(run);
+      const int64_t splits = splits_of(run);
       const int64_t items = splits > 0 ? splits * step_.kv_heads : kernels::attention_items(args);
       merging = merging || splits > 1;
-      for (; next < first_item + items; next = take(worker_))
-        run_item(args, run, s, splits, next - first_item);
+      for (; next < first_item + items; next = take(worker_)) {
+        if (splits > 0) args.ahead = ahead_of(s, next - first_item + worker_.threads);
+        run_item(args, run, splits, next - first_item);
+      }
       first_item += items;
     }
     if (!merging) return;
@@ -61,52 +63,71 @@ class AttentionRunner {
   }
 
  private:
-  // The pieces of a one-token sequence that threads may share, a split each; 0 = the ordinary
-  // kernel, which goes through the same pieces in one item. Depends on the batch alone, so that all
-  // threads agree.
-  int64_t splits_of(const graph::SequenceRun& run, size_t index) const {
-    if (pass_.kernels->attention_split == nullptr || run.tokens != 1 ||
-        index >= static_cast<size_t>(kSplitSequencesMax))
+  // The pieces of a short run that threads may share, a split each; 0 = the ordinary kernel, which
+  // goes through the same pieces in one item. Depends on the batch alone, so that all threads
+  // agree.
+  int64_t splits_of(const graph::SequenceRun& run) const {
+    if (pass_.kernels->attention_split == nullptr || run.tokens > kernels::kQueryBlock ||
+        run.row_begin + run.tokens > kSplitTokensMax)
       return 0;
     const PageRange pages = visible_pages(run, step_.window);
     return kernels::attention_piece(pages.end - 1) - kernels::attention_piece(pages.begin) + 1;
   }
 
-  void run_item(const kernels::AttentionArgs& args, const graph::SequenceRun& run, size_t sequence,
-                int64_t splits, int64_t item) const {
-    if (splits == 0) {
+  void run_item(const kernels::AttentionArgs& args, const graph::SequenceRun& run, int64_t splits,
+                int64_t item) const {
+    if (splits <= 1) {  // of one piece, an item is a kv head either way
       pass_.kernels->attention.run(args, item, item + 1, worker_.scratch);
       return;
     }
-    const int64_t kv_head = item / splits;
     const int64_t split = item % splits;
+    const PageRange pages = piece_pages(run, splits, split);
+    pass_.kernels->attention_split->run(args, item / splits, pages.begin, pages.end, split, splits,
+                                        partials(run), worker_.scratch);
+  }
+
+  // The pages of item `item`, counted from the first of sequence `s`: what this thread takes next
+  // when the others take one item each meanwhile. They matter where each item reads pages of its
+  // own.
+  kernels::AttentionAhead ahead_of(size_t s, int64_t item) const {
+    for (; s < pass_.batch->sequences.size(); ++s) {
+      const graph::SequenceRun& run = pass_.batch->sequences[s];
+      const int64_t splits = splits_of(run);
+      if (splits == 0) return {};
+      if (item >= splits * step_.kv_heads) {
+        item -= splits * step_.kv_heads;
+        continue;
+      }
+      const PageRange pages = piece_pages(run, splits, item % splits);
+      return {run.pages[static_cast<size_t>(step_.kv.group)] + pages.begin, pages.end - pages.begin,
+              step_.kv.slot_offset + item / splits * step_.kv.slot_stride};
+    }
+    return {};
+  }
+
+  // The pages of one split.
+  PageRange piece_pages(const graph::SequenceRun& run, int64_t splits, int64_t split) const {
     const PageRange pages = visible_pages(run, step_.window);
     const int64_t piece = kernels::attention_piece(pages.begin) + split;
-    const int64_t begin = std::max(pages.begin, kernels::attention_piece_begin(piece));
-    const int64_t end = split + 1 == splits ? pages.end : kernels::attention_piece_begin(piece + 1);
-    pass_.kernels->attention_split->run(args, kv_head, begin, end, split, splits, partial(sequence),
-                                        worker_.scratch);
-    const int64_t group = step_.heads / step_.kv_heads;
-    if (splits == 1)
-      pass_.kernels->attention_split->merge(args, kv_head * group, (kv_head + 1) * group, splits,
-                                            partial(sequence));
+    return {std::max(pages.begin, kernels::attention_piece_begin(piece)),
+            split + 1 == splits ? pages.end : kernels::attention_piece_begin(piece + 1)};
   }
 
   void merge_all() const {
-    for (size_t s = 0; s < pass_.batch->sequences.size(); ++s) {
-      const graph::SequenceRun& run = pass_.batch->sequences[s];
-      const int64_t splits = splits_of(run, s);
+    for (const graph::SequenceRun& run : pass_.batch->sequences) {
+      const int64_t splits = splits_of(run);
       if (splits <= 1) continue;
-      const int64_t begin = step_.heads * worker_.thread / worker_.threads;
-      const int64_t end = step_.heads * (worker_.thread + 1) / worker_.threads;
+      const int64_t rows = run.tokens * step_.heads;
+      const int64_t begin = rows * worker_.thread / worker_.threads;
+      const int64_t end = rows * (worker_.thread + 1) / worker_.threads;
       if (begin < end)
-        pass_.kernels->attention_split->merge(arguments(run), begin, end, splits, partial(s));
+        pass_.kernels->attention_split->merge(arguments(run), begin, end, splits, partials(run));
     }
   }
 
-  float* partial(size_t sequence) const {
+  float* partials(const graph::SequenceRun& run) const {
     const int64_t floats = step_.heads * kernels::kAttentionPiecesMax * (step_.head_dim + 2);
-    return reinterpret_cast<float*>(pass_.partials) + static_cast<int64_t>(sequence) * floats;
+    return reinterpret_cast<float*>(pass_.partials) + run.row_begin * floats;
   }
 
   kernels::AttentionArgs arguments(const graph::SequenceRun& run) const {
