@@ -1,19 +1,18 @@
 // Matrix products: every variant that this CPU has, over the shapes of the two test models.
 //
-//   <variant>/<type>/<n>x<k>/m:1     GB/s of weights read, beside `read_roof` of the same run
-//   <variant>/<type>/<n>x<k>/m:<M>   multiply-adds/s with M activation rows
+//   <variant>/<type>/<n>x<k>/m:<M>   GB/s of weights read and multiply-adds/s with M activation
+//                                    rows, and the share of the roof of the same run that bounds it
 // and the same from panels, as <variant>+panels, with the making of them as <variant>+pack.
 // Each thread takes a contiguous share of the weight rows. Choose rows with --benchmark_filter.
 
 #include <benchmark/benchmark.h>
-#include <string.h>
-#include <sys/mman.h>
 
 #include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
 
+#include "bench_common.h"
 #include "kernels/matmul/matmul.h"
 
 namespace optima::kernels {
@@ -44,27 +43,6 @@ constexpr Shape kGemv[] = {{WeightType::q4_1, 400000, 576},    {WeightType::q8_0
                            {WeightType::q3_k, 131072, 2048},   {WeightType::q2_k, 131072, 2048},
                            {WeightType::iq4_nl, 131072, 2048}, {WeightType::iq4_xs, 131072, 2048},
                            {WeightType::mxfp4, 131072, 2048},  {WeightType::f16, 65536, 2048}};
-
-// Pages of our own, present before the clock starts and with ordinary page size.
-class Buffer {
- public:
-  explicit Buffer(size_t bytes)
-      : bytes_(bytes),
-        data_(static_cast<unsigned char*>(
-            mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))) {
-    // 0x11 everywhere: small scales, and codes that are valid in every type.
-    memset(data_, 0x11, bytes_);
-  }
-  ~Buffer() { munmap(data_, bytes_); }
-  Buffer(const Buffer&) = delete;
-  Buffer& operator=(const Buffer&) = delete;
-  unsigned char* data() const { return data_; }
-  size_t size() const { return bytes_; }
-
- private:
-  size_t bytes_;
-  unsigned char* data_;
-};
 
 struct Problem {
   Shape shape;
@@ -104,8 +82,20 @@ struct Problem {
   }
 };
 
+constexpr int64_t kReadBoundRows = 4;
+
+bool is_float(WeightType type) {
+  return type == WeightType::f32 || type == WeightType::f16 || type == WeightType::bf16;
+}
+
 // What is measured: products of the file's rows or of panels, or making panels.
 enum class Way { file, panels, pack };
+
+// What bounds a product: memory as long as a weight meets few rows.
+Roof roof_of(const Problem& p, Way way) {
+  if (way == Way::pack || p.m <= kReadBoundRows) return Roof::read;
+  return is_float(p.shape.type) ? Roof::f32 : Roof::int8;
+}
 
 void run_share(benchmark::State& state, const MatmulKernel& kernel, const Problem& p, Way way) {
   std::vector<unsigned char> scratch(
@@ -135,13 +125,10 @@ void run_share(benchmark::State& state, const MatmulKernel& kernel, const Proble
     }
     benchmark::ClobberMemory();
   }
-  const auto runs = static_cast<double>(state.iterations());
-  const double rows = static_cast<double>(end - begin);
-  state.counters["GB/s"] = benchmark::Counter(
-      runs * rows * 1e-9 * static_cast<double>(p.weights.size()) / static_cast<double>(p.shape.n),
-      benchmark::Counter::kIsRate);
-  state.counters["GMAC/s"] = benchmark::Counter(
-      runs * rows * 1e-9 * static_cast<double>(p.shape.k * p.m), benchmark::Counter::kIsRate);
+  const double rows = static_cast<double>(end - begin) * 1e-9;
+  const Done done = {rows * static_cast<double>(p.weights.size()) / static_cast<double>(p.shape.n),
+                     way == Way::pack ? 0 : rows * static_cast<double>(p.shape.k * p.m)};
+  count_work(state, done, roof_of(p, way));
 }
 
 // The last problem asked for; all threads of a benchmark ask for the same one.
@@ -187,32 +174,6 @@ void register_shape(const Variant<MatmulKernel>& row, const Shape& shape,
   for (const int64_t m : sizes) register_product(row, shape, m, Way::panels);
   register_product(row, shape, 1, Way::pack);
 }
-
-// Reads a buffer with prefetch: the bandwidth that a kernel can hope for.
-void read_roof(benchmark::State& state) {
-  // The weights of a large problem serve as the buffer.
-  const auto problem = problem_for({WeightType::f16, 65536, 2048}, 1);
-  const size_t share = problem->weights.size() / static_cast<size_t>(state.threads());
-  const unsigned char* p =
-      problem->weights.data() + share * static_cast<size_t>(state.thread_index());
-  typedef uint64_t Lane __attribute__((vector_size(16)));
-  for (auto _ : state) {
-    Lane sum[4] = {};
-    for (size_t i = 0; i < share; i += 64) {
-      __builtin_prefetch(p + i + 4096);
-      for (size_t j = 0; j < 4; ++j) {
-        Lane v;
-        memcpy(&v, p + i + 16 * j, sizeof v);
-        sum[j] ^= v;
-      }
-    }
-    benchmark::DoNotOptimize(sum);
-  }
-  state.counters["GB/s"] = benchmark::Counter(
-      static_cast<double>(share) * 1e-9 * static_cast<double>(state.iterations()),
-      benchmark::Counter::kIsRate);
-}
-BENCHMARK(read_roof)->ThreadRange(1, 2)->UseRealTime();
 
 void quantise(benchmark::State& state, QuantiseRowsFn fn, int64_t k) {
   constexpr int64_t kRows = 512;

@@ -232,13 +232,17 @@ def race_model(args, rivals):
 # Checks: no race before both sides say the same.
 
 
+def greedy_ids(args, prompt, count):
+    return run_json([str(args.optima), "run", str(args.model), "-p", prompt, "-n", str(count),
+                     "--ignore-eos", "--json", "-t", str(args.threads)])["token_ids"]
+
+
 def check_tokens(args, theirs):
     """theirs: {"prompt", "ids", "margin"} of the rival's greedy answer."""
-    ours = run_json([str(args.optima), "run", str(args.model), "-p", theirs["prompt"], "-n",
-                     str(len(theirs["ids"])), "--ignore-eos", "--json", "-t", str(args.threads)])
-    if ours["token_ids"] != theirs["ids"]:
+    ours = greedy_ids(args, theirs["prompt"], len(theirs["ids"]))
+    if ours != theirs["ids"]:
         sys.exit(f"the answers differ on {theirs['prompt']!r} (margin {theirs['margin']:.2f}):\n"
-                 f"  rival  {theirs['ids']}\n  optima {ours['token_ids']}")
+                 f"  rival  {theirs['ids']}\n  optima {ours}")
     return (f"same first {len(theirs['ids'])} greedy tokens on {theirs['prompt']!r}, "
             f"smallest margin {theirs['margin']:.2f}")
 
@@ -344,20 +348,19 @@ def cells_of(row):
     return [what, f"{ours} {row['unit']}", figures, ratio, share]
 
 
-def print_table(rows, out=sys.stdout):
-    """Lines of a Markdown table, with what is wanted in brackets."""
+def table_lines(rows):
+    """A Markdown table, with what is wanted in brackets."""
     rivals = [name for name in rows[0]["figures"] if name != "optima"]
     lines = [["model", "work", "optima", ", ".join(rivals), "ratio to the best (wanted)",
               "share of the roof (wanted), rivals'"], ["---"] * 6]
     lines += [[row["model"], *cells_of(row)] for row in rows]
-    for line in lines:
-        print("| " + " | ".join(line) + " |", file=out)
+    return ["| " + " | ".join(line) + " |" for line in lines]
 
 
 def finish(args, results, check):
     """Prints the table of several races and writes all that was measured."""
     rows = [row for result in results for row in rows_of(result)]
-    print_table(rows)
+    print("\n".join(table_lines(rows)))
     for roof in results[0]["roofs"]:
         print(f"{roof} roof: " + ", ".join(f"{r['roofs'][roof]:.2f}" for r in results),
               "T multiply-adds/s" if roof == "int8" else "GB/s", file=sys.stderr)

@@ -87,8 +87,11 @@ class Llama:
             batch.n_seq_id[i], batch.logits[i] = 1, True
             batch.seq_id[i][0] = 0
         self.check(self.api.llama_decode(self.context, batch), len(ids))
-        rows = self.api.llama_get_logits(self.context)
-        return self.numpy.ctypeslib.as_array(rows, shape=(len(ids), self.vocabulary))
+        return self.numpy.ctypeslib.as_array(self.batch_logits(),
+                                             shape=(len(ids), self.vocabulary))
+
+    def batch_logits(self):
+        return self.api.llama_get_logits(self.context)
 
     def argmax(self):
         return int(self.numpy.argmax(self.logits()))
@@ -173,8 +176,18 @@ class Race:
                 **self.times}
 
 
+def about():
+    """What the figures depend on beside the machine."""
+    import llama_cpp
+    llama_cpp.llama_backend_init()
+    return {"package": f"llama-cpp-python {llama_cpp.__version__}",
+            "system": llama_cpp.llama_print_system_info().decode().strip()}
+
+
 def run_child(args, engine):
-    if args.child == "greedy":
+    if args.child == "info":
+        print(json.dumps(about()))
+    elif args.child == "greedy":
         print(json.dumps(greedy(args, engine)))
     elif args.child == "logits":
         print(json.dumps(write_logits(args, engine)))

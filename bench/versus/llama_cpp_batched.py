@@ -102,12 +102,10 @@ def check_same_tokens(args, child):
     checked = 0
     for theirs in common.run_json(child + ["--child", "greedy"]):
         count = len(theirs["ids"])
-        ours = common.run_json([str(args.optima), "run", str(args.model), "-p", theirs["prompt"],
-                                "-n", str(count), "--ignore-eos", "--json", "-t",
-                                str(args.threads)])
-        if ours["token_ids"][1:] != theirs["ids"][1:]:
+        ours = common.greedy_ids(args, theirs["prompt"], count)
+        if ours[1:] != theirs["ids"][1:]:
             sys.exit(f"the answers differ on {theirs['prompt']!r}:\n"
-                     f"  libllama {theirs['ids']}\n  optima   {ours['token_ids']}")
+                     f"  libllama {theirs['ids']}\n  optima   {ours}")
         checked += count - 1
     print(f"same greedy tokens on {len(common.PROMPTS)} prompts side by side, {checked} with a "
           f"clear margin", file=sys.stderr)
