@@ -291,7 +291,9 @@ def model_kind(name):
 
 
 def wanted_of(result, work):
-    """(ratio, ratio to flash attention, share of the roof), each or None."""
+    """(ratio, ratio to flash attention, share of the roof), each or None; libllama is meant."""
+    if not any(name.startswith("libllama") for name in result["medians"]):
+        return None, None, None
     place = work + (" at depth" if result["depth"] else "")
     return TARGETS.get((model_kind(result["model"]), place), (None, None, None))
 

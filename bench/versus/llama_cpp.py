@@ -195,9 +195,10 @@ def run_child(args, engine):
         common.serve(Race(args, engine, flash=args.child == "flash").measure)
 
 
-def rivals(args, script, name):
-    """Both settings of flash attention as sides."""
-    side = common.Kept if args.depth else common.Fresh
+def rivals(args, script, name, side=None):
+    """Both settings of flash attention as sides; where no kind of side is named, those that stay at
+    a depth, and fresh ones, which load, without."""
+    side = side or (common.Kept if args.depth else common.Fresh)
     return {f"{name} fa=1": side(common.child_command(args, script, "flash")),
             f"{name} fa=0": side(common.child_command(args, script, "plain"))}
 

@@ -40,14 +40,14 @@ MARKS = ("<!-- table -->\n", "<!-- end of the table -->\n")
 RANDOM_ROUNDS = 3
 
 
-def race(args, **changes):
+def race(args, side=None, **changes):
     """The race of one model; changes are options of llama_cpp.py."""
     one = copy.copy(args)
     one.repeat, one.check, one.depth, one.python = 1, "tokens", 0, sys.executable
     vars(one).update(changes)
     print(f"{one.model.name}, depth {one.depth}", file=sys.stderr)
     print(llama.check(one, SCRIPT), file=sys.stderr)
-    return common.race_model(one, llama.rivals(one, SCRIPT, "libllama"))
+    return common.race_model(one, llama.rivals(one, SCRIPT, "libllama", side))
 
 
 def race_random(args, shape, kind, layers, **changes):
@@ -56,8 +56,9 @@ def race_random(args, shape, kind, layers, **changes):
         path = pathlib.Path(folder) / f"{shape}-{kind}.gguf"
         sizes = random_model.SHAPES[shape]
         random_model.write(path, sizes, kind, layers or sizes["layers"], seed=1)
-        result = race(args, model=path, check="logits", rounds=min(args.rounds, RANDOM_ROUNDS),
-                      **changes)
+        # Loading is not asked for, so the rival's processes may stay.
+        result = race(args, common.Kept, model=path, check="logits",
+                      rounds=min(args.rounds, RANDOM_ROUNDS), **changes)
     result["model"] = f"random {shape[-2:].upper()} {kind}" + (
         f", {layers} layers" if layers else "")
     return result
