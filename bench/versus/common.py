@@ -166,9 +166,11 @@ def race(sides, rounds, between):
 
 
 def optima_side(args):
+    """At least three repetitions inside a round: the passes after the first also make panels of the
+    weights, which libllama does while it loads."""
     return Fresh([str(args.optima), "bench", str(args.model), "-t", str(args.threads),
                   "-p", str(args.prompt), "-n", str(args.tokens), "--depth", str(args.depth),
-                  "-r", str(args.repeat), "--no-roofs", "--json"])
+                  "-r", str(max(args.repeat, 3)), "--no-roofs", "--json"])
 
 
 def child_command(args, script, what):
