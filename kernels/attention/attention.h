@@ -3,6 +3,13 @@
 // A KV page holds kPageTokens tokens of one KV group. Inside it, each (layer, kv head) pair of the
 // group has one slot: K transposed [head_dim][16], then V [16][head_dim], in `KvType`. Page p
 // of the sequence holds positions [16p, 16p + 16).
+//
+// q8_0 keeps signed bytes and, behind those of K and behind those of V, an f16 scale for each token
+// and block of 32 dimensions (the last may be shorter): of K [blocks][16], of V [16][blocks]. So
+// keys are read as they are of any type, sixteen tokens at a time, and their scales lie in the same
+// order; a row of values has its scales side by side. Byte times scale is exact in fp32: it does
+// not matter whether a page is widened as it is read or before. K and V have the same size, and a
+// slot is a multiple of 64 bytes for any even head size.
 #pragma once
 
 #include <stddef.h>
@@ -14,14 +21,41 @@ namespace optima::kernels {
 
 inline constexpr int64_t kPageTokens = 16;
 
-enum class KvType : int32_t { f16 = 0, f32 = 1 };
+// The values are part of a session's snapshot.
+enum class KvType : int32_t { f16 = 0, f32 = 1, q8_0 = 3 };
 
+inline const char* kv_type_name(KvType type) {
+  switch (type) {
+    case KvType::f16:
+      return "f16";
+    case KvType::f32:
+      return "f32";
+    case KvType::q8_0:
+      return "q8_0";
+  }
+  return "?";
+}
+
+// Dimensions of a token that share a scale in q8_0.
+inline constexpr int64_t kKvBlockDims = 32;
+inline int64_t kv_blocks(int64_t head_dim) {
+  return (head_dim + kKvBlockDims - 1) / kKvBlockDims;
+}
 inline int64_t kv_element_bytes(KvType type) {
+  if (type == KvType::q8_0) return 1;
   return type == KvType::f32 ? 4 : 2;
+}
+// Bytes of the f16 scales of K, and of V, in one slot.
+inline int64_t kv_scale_bytes(KvType type, int64_t head_dim) {
+  return type == KvType::q8_0 ? kPageTokens * kv_blocks(head_dim) * 2 : 0;
+}
+// Bytes of K, and of V, in one slot.
+inline int64_t kv_half_bytes(KvType type, int64_t head_dim) {
+  return kPageTokens * head_dim * kv_element_bytes(type) + kv_scale_bytes(type, head_dim);
 }
 // Bytes of one (layer, kv head) slot: K then V.
 inline int64_t kv_slot_bytes(KvType type, int64_t head_dim) {
-  return 2 * kPageTokens * head_dim * kv_element_bytes(type);
+  return 2 * kv_half_bytes(type, head_dim);
 }
 
 // Which positions a query at p may see.

@@ -5,7 +5,7 @@
 // made for a tile of pages, the softmax is carried on by the running maximum and sum (Milakov &
 // Gimelshein 2018, arXiv:1805.02867), and the weighted values are added to the rows' sums.
 //
-// Where rows are few, as in decode, pages are read as they are, f16 widened in registers. With more
+// Where rows are few, as in decode, pages are read as they are and widened in registers. With more
 // rows every tile is widened to fp32 once and then read by tiles of V::kRows rows.
 //
 // Masked positions are never a number: their logit is -inf, and their V is not touched, because 0
@@ -57,10 +57,6 @@ struct Block {
   const unsigned char* slot(int64_t page) const {
     return args.pages[page] + args.slot_offset + kv_head * args.slot_stride;
   }
-  template <typename Element>
-  const Element* keys(int64_t page) const {
-    return reinterpret_cast<const Element*>(slot(page));
-  }
   // `last` is the block's last page; the slots after it are those of the item to come.
   const unsigned char* slot_ahead(int64_t page, int64_t last) const {
     const AttentionAhead& ahead = args.ahead;
@@ -108,16 +104,55 @@ void start_rows(const Block& block, const Work& work) {
   clear_sums({work.merged_sums, work.merged_max, work.merged_total}, work.sums_stride, rows);
 }
 
+// The elements at `from` of K or V of a page; their scales, which follow them, are widened into
+// work.scales.
+template <typename V, typename Element>
+const Element* open_half(const Block& block, const unsigned char* from, const Work& work) {
+  const int64_t head_dim = block.args.head_dim;
+  const Element* elements = reinterpret_cast<const Element*>(from);
+  if constexpr (kScaled<Element>) {
+    const auto* scales = reinterpret_cast<const uint16_t*>(elements + kPageTokens * head_dim);
+    for (int64_t i = 0; i < kPageTokens * kv_blocks(head_dim); i += V::kWidth) {
+      V::store(work.scales + i, V::load(scales + i));
+    }
+  }
+  return elements;
+}
+
+template <typename V, typename Element>
+Keys<V, Element> open_keys(const Block& block, int64_t page, const Work& work) {
+  return {open_half<V, Element>(block, block.slot(page), work), work.scales};
+}
+template <typename V, typename Element>
+Values<V, Element> open_values(const Block& block, int64_t page, const Work& work) {
+  const int64_t head_dim = block.args.head_dim;
+  const unsigned char* from = block.slot(page) + kv_half_bytes(block.args.kv_type, head_dim);
+  return {open_half<V, Element>(block, from, work), work.scales, head_dim};
+}
+
 // Pages [first, pages.end) of the tile that begins with pages.begin.
 template <typename V, typename Element>
 void widen_pages(const Block& block, Range pages, int64_t first, const Work& work) {
-  const int64_t half = block.args.head_dim * kPageTokens;
+  const int64_t head_dim = block.args.head_dim;
+  const int64_t half = head_dim * kPageTokens;
   for (int64_t page = first; page < pages.end; ++page) {
-    const Element* source = block.keys<Element>(page);
     float* k = work.k + (page - pages.begin) * half;
     float* v = work.v + (page - pages.begin) * half;
-    for (int64_t i = 0; i < half; i += V::kWidth) V::store(k + i, V::load(source + i));
-    for (int64_t i = 0; i < half; i += V::kWidth) V::store(v + i, V::load(source + half + i));
+    const auto keys = open_keys<V, Element>(block, page, work);
+    for (int64_t d = 0; d < head_dim; ++d) {
+      for (int64_t t = 0; t < kPageTokens; t += V::kWidth) {
+        V::store(k + d * kPageTokens + t, keys.load(d, t));
+      }
+    }
+    const auto values = open_values<V, Element>(block, page, work);
+    for (int64_t t = 0; t < kPageTokens; ++t, v += head_dim) {
+      int64_t column = 0;
+      for (; head_dim - column >= V::kWidth; column += V::kWidth) {
+        V::store(v + column, values.load(t, column));
+      }
+      if (column == head_dim) continue;
+      V::store_n(v + column, values.load_n(t, column, head_dim - column), head_dim - column);
+    }
   }
 }
 
@@ -126,10 +161,13 @@ template <typename V>
 void add_tile_values(const Block& block, const Work& work, Range rows, Range seen) {
   const int64_t head_dim = block.args.head_dim;
   each_row_tile<V>(rows.begin, rows.end, [&](int64_t row, auto count) {
-    add_values<V, count.value>(ValueTile<float>{
-        work.v + seen.begin * head_dim, head_dim, work.weights + row * kTileTokens + seen.begin,
-        seen.end - seen.begin, work.sums + row * work.sums_stride, work.sums_stride,
-        work.correction + row});
+    add_values<V, count.value>(
+        ValueTile<V, float>{{work.v + seen.begin * head_dim, nullptr, head_dim},
+                            work.weights + row * kTileTokens + seen.begin,
+                            seen.end - seen.begin,
+                            work.sums + row * work.sums_stride,
+                            work.sums_stride,
+                            work.correction + row});
   });
 }
 
@@ -161,9 +199,9 @@ void attend_tile(const Block& block, Range pages, int64_t first, const Work& wor
   const int64_t width = (pages.end - pages.begin) * kPageTokens;
   each_row_tile<V>(0, block.rows(), [&](int64_t row, auto count) {
     for (int64_t page = first - pages.begin; page < pages.end - pages.begin; ++page) {
-      score_page<V, count.value, /*Lines=*/0>(
-          work.k + page * head_dim * kPageTokens, work.q + row * head_dim, head_dim,
-          work.weights + row * kTileTokens + page * kPageTokens, nullptr);
+      score_page<V, count.value>(
+          Keys<V, float>{work.k + page * head_dim * kPageTokens, nullptr}, work.q + row * head_dim,
+          head_dim, work.weights + row * kTileTokens + page * kPageTokens, NothingAhead{});
     }
   });
   if (weigh_tile<V>(block, work, {base, base + width})) {
@@ -203,59 +241,66 @@ struct SeenPage {
   Range seen;
 };
 
-// Adds the values of one f16 page; the sums are multiplied by the rows' corrections before.
-template <typename V>
-void add_page_values(const Block& block, const Work& work, const SeenPage& at,
+// Adds what is seen of the values of one page; the sums are multiplied by the rows' corrections
+// before.
+template <typename V, typename Element>
+void add_page_values(const Values<V, Element>& values, const Work& work, const SeenPage& at,
                      const float* correction) {
-  const int64_t head_dim = block.args.head_dim;
-  const uint16_t* v = block.keys<uint16_t>(at.page) + (kPageTokens + at.seen.begin) * head_dim;
+  const Values<V, Element> v = {values.at + at.seen.begin * values.head_dim,
+                                values.scales + at.seen.begin * kv_blocks(values.head_dim),
+                                values.head_dim};
   const int64_t column = (at.page - at.tile) * kPageTokens + at.seen.begin;
   each_row_tile<V>(at.rows.begin, at.rows.end, [&](int64_t row, auto count) {
-    add_values<V, count.value>(ValueTile<uint16_t>{
-        v, head_dim, work.weights + row * kTileTokens + column, at.seen.end - at.seen.begin,
+    add_values<V, count.value>(ValueTile<V, Element>{
+        v, work.weights + row * kTileTokens + column, at.seen.end - at.seen.begin,
         work.sums + row * work.sums_stride, work.sums_stride, correction + row});
   });
 }
 
-// Few rows over f16 pages, read as they are.
-template <typename V>
+// Pages [pages.begin, pages.end) of the tile that begins with page `tile`, read as they are, for
+// few rows.
+template <typename V, typename Element>
+void add_few(const Block& block, int64_t tile, Range pages, const Work& work) {
+  const bool all_seen = weigh_tile<V>(block, work, {tile * kPageTokens, pages.end * kPageTokens});
+  for (int64_t page = pages.begin; page < pages.end; ++page) {
+    const float* correction = page == pages.begin ? work.correction : work.ones;
+    const auto values = open_values<V, Element>(block, page, work);
+    if (all_seen) {
+      add_page_values(values, work, {tile, page, {0, block.rows()}, {0, kPageTokens}}, correction);
+      continue;
+    }
+    // A token whose first page is a later one has no sums yet that a correction could change.
+    for (int64_t token = 0; token < block.tokens; ++token) {
+      const Range seen = clip(block.visible(token), page * kPageTokens, kPageTokens);
+      if (seen.begin >= seen.end) continue;
+      const Range rows = {token * block.group, (token + 1) * block.group};
+      add_page_values(values, work, {tile, page, rows, seen}, correction);
+    }
+  }
+}
+
+// Few rows over pages that are read as they are.
+template <typename V, typename Element>
 void attend_few(const Block& block, const Work& work) {
-  using Element = uint16_t;
   const int64_t head_dim = block.args.head_dim;
   const int64_t first_page = block.visible(0).begin / kPageTokens;
   const int64_t last_page = (block.visible(block.tokens - 1).end - 1) / kPageTokens;
-  const int64_t slot_bytes = 2 * head_dim * kPageTokens * static_cast<int64_t>(sizeof(Element));
+  const int64_t slot_bytes = kv_slot_bytes(block.args.kv_type, head_dim);
   const int64_t pages_ahead = (kBytesAhead + slot_bytes - 1) / slot_bytes;
+  const int64_t step = (slot_bytes + head_dim - 1) / head_dim;
   for (int64_t tile = tile_begin(first_page); tile <= last_page; tile += kTilePages) {
-    const int64_t first = larger(tile, first_page);
-    const int64_t end = smaller(tile + kTilePages, last_page + 1);
-    for (int64_t page = first; page < end; ++page) {
-      // An f16 slot has as many lines as there are steps in d.
+    const Range pages = {larger(tile, first_page), smaller(tile + kTilePages, last_page + 1)};
+    for (int64_t page = pages.begin; page < pages.end; ++page) {
       const auto* ahead =
           reinterpret_cast<const char*>(block.slot_ahead(page + pages_ahead, last_page));
+      const auto keys = open_keys<V, Element>(block, page, work);
       each_row_tile<V>(0, block.rows(), [&](int64_t row, auto count) {
         float* logits = work.weights + row * kTileTokens + (page - tile) * kPageTokens;
-        score_page<V, count.value, /*Lines=*/1>(block.keys<Element>(page), work.q + row * head_dim,
-                                                head_dim, logits, ahead);
+        score_page<V, count.value>(keys, work.q + row * head_dim, head_dim, logits,
+                                   Ahead{ahead, step});
       });
     }
-    const int64_t base = tile * kPageTokens;
-    const bool all_seen = weigh_tile<V>(block, work, {base, end * kPageTokens});
-    for (int64_t page = first; page < end; ++page) {
-      const float* correction = page == first ? work.correction : work.ones;
-      if (all_seen) {
-        add_page_values<V>(block, work, {tile, page, {0, block.rows()}, {0, kPageTokens}},
-                           correction);
-        continue;
-      }
-      // A token whose first page is a later one has no sums yet that a correction could change.
-      for (int64_t token = 0; token < block.tokens; ++token) {
-        const Range seen = clip(block.visible(token), page * kPageTokens, kPageTokens);
-        if (seen.begin >= seen.end) continue;
-        const Range rows = {token * block.group, (token + 1) * block.group};
-        add_page_values<V>(block, work, {tile, page, rows, seen}, correction);
-      }
-    }
+    add_few<V, Element>(block, tile, pages, work);
   }
 }
 
@@ -306,17 +351,27 @@ void merge_row(const RowPart& part, int64_t head_dim, const Sums& sums) {
   *sums.max = largest;
 }
 
-// The sums of one piece; few rows and f16 go straight from the pages.
+template <typename V, typename Element>
+void attend_pages(const Block& block, const Work& work) {
+  if (block.rows() > kFewRowTiles * V::kRows) {
+    attend_tiles<V, Element>(block, work);
+  } else {
+    attend_few<V, Element>(block, work);
+  }
+}
+
+// The sums of one piece.
 template <typename V>
 void attend_piece(const Block& block, const Work& work) {
   clear_sums({work.sums, work.max, work.total}, work.sums_stride, block.rows());
   if (block.visible(0).begin >= block.visible(block.tokens - 1).end) return;
-  if (block.args.kv_type == KvType::f32) {
-    attend_tiles<V, float>(block, work);
-  } else if (block.rows() > kFewRowTiles * V::kRows) {
-    attend_tiles<V, uint16_t>(block, work);
-  } else {
-    attend_few<V>(block, work);
+  switch (block.args.kv_type) {
+    case KvType::f32:
+      return attend_tiles<V, float>(block, work);
+    case KvType::f16:
+      return attend_pages<V, uint16_t>(block, work);
+    case KvType::q8_0:
+      return attend_pages<V, int8_t>(block, work);
   }
 }
 

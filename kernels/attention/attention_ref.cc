@@ -33,10 +33,31 @@ double widen(uint16_t bits) {
   return static_cast<double>(half_to_float(bits));
 }
 
+double widen(int8_t value) {
+  return static_cast<double>(value);
+}
+
+// Element `i` of K or V, multiplied by scale `scale` of those that follow it in q8_0.
+template <typename Element>
+double element(const Element* half, int64_t head_dim, int64_t i, int64_t scale) {
+  const double value = widen(half[i]);
+  if (sizeof(Element) > 1) return value;
+  const auto* scales = reinterpret_cast<const uint16_t*>(half + kPageTokens * head_dim);
+  return value * widen(scales[scale]);
+}
+
 template <typename Element>
 const Element* key_slot(const RowView& row, int64_t page) {
   const int64_t offset = row.args.slot_offset + row.kv_head * row.args.slot_stride;
   return reinterpret_cast<const Element*>(row.args.pages[page] + offset);
+}
+template <typename Element>
+double key(const Element* k, int64_t head_dim, int64_t d, int64_t t) {
+  return element(k, head_dim, d * kPageTokens + t, d / kKvBlockDims * kPageTokens + t);
+}
+template <typename Element>
+double value(const Element* v, int64_t head_dim, int64_t t, int64_t d) {
+  return element(v, head_dim, t * head_dim + d, t * kv_blocks(head_dim) + d / kKvBlockDims);
 }
 
 // Logits of all 16 tokens of a page, whether the row may see them or not.
@@ -44,9 +65,10 @@ template <typename Element>
 void page_logits(const RowView& row, int64_t page, double* logits) {
   const Element* k = key_slot<Element>(row, page);
   for (int64_t t = 0; t < kPageTokens; ++t) logits[t] = 0;
-  for (int64_t d = 0; d < row.args.head_dim; ++d) {
+  const int64_t head_dim = row.args.head_dim;
+  for (int64_t d = 0; d < head_dim; ++d) {
     const double q = static_cast<double>(row.q[d]);
-    for (int64_t t = 0; t < kPageTokens; ++t) logits[t] += q * widen(k[d * kPageTokens + t]);
+    for (int64_t t = 0; t < kPageTokens; ++t) logits[t] += q * key(k, head_dim, d, t);
   }
   const double softcap = static_cast<double>(row.args.softcap);
   for (int64_t t = 0; t < kPageTokens; ++t) {
@@ -83,21 +105,31 @@ SoftmaxSums attend(const RowView& row, double* acc) {
   if (row.sink != kMinusInfinity) sums.sum = exp(row.sink - sums.max);
   for (int64_t page = first_page; page <= last_page; ++page) {
     page_logits<Element>(row, page, logits);
-    const Element* v = key_slot<Element>(row, page) + head_dim * kPageTokens;
+    const unsigned char* slot = key_slot<unsigned char>(row, page);
+    const auto* v =
+        reinterpret_cast<const Element*>(slot + kv_half_bytes(row.args.kv_type, head_dim));
     const int64_t base = page * kPageTokens;
     for (int64_t t = at_least(row.begin - base, 0); t < at_most(row.end - base, 16); ++t) {
       // exp(-inf - -inf) would be NaN: a masked logit weighs nothing, whatever the largest is.
       if (logits[t] == kMinusInfinity) continue;
       const double weight = exp(logits[t] - sums.max);
       sums.sum += weight;
-      for (int64_t d = 0; d < head_dim; ++d) acc[d] += weight * widen(v[t * head_dim + d]);
+      for (int64_t d = 0; d < head_dim; ++d) acc[d] += weight * value(v, head_dim, t, d);
     }
   }
   return sums;
 }
 
 SoftmaxSums attend_any(const RowView& row, double* acc) {
-  return row.args.kv_type == KvType::f32 ? attend<float>(row, acc) : attend<uint16_t>(row, acc);
+  switch (row.args.kv_type) {
+    case KvType::f32:
+      return attend<float>(row, acc);
+    case KvType::f16:
+      break;
+    case KvType::q8_0:
+      return attend<int8_t>(row, acc);
+  }
+  return attend<uint16_t>(row, acc);
 }
 
 RowView row_view(const AttentionArgs& args, int64_t token, int64_t head) {

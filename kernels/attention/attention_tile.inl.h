@@ -15,7 +15,6 @@ namespace {
 
 constexpr int64_t kTilePages = 4;
 constexpr int64_t kTileTokens = kTilePages * 16;
-constexpr int64_t kLineBytes = 64;
 constexpr float kMinusInfinity = -__builtin_inff();
 
 constexpr int64_t smaller(int64_t a, int64_t b) {
@@ -45,6 +44,7 @@ struct Work {
   float* correction;  // [rows] what the new maximum makes of the old sums
   float* tile_total;  // [rows] sum of the weights of the tile at hand
   float* ones;        // [rows]
+  float* scales;      // [16 * blocks]: of the keys or values of the page at hand, where it has some
   // The pieces before the one at hand, merged (attention_piece()).
   float* merged_sums;   // [rows][sums_stride]
   float* merged_max;    // [rows]
@@ -56,7 +56,7 @@ struct Work {
 
 int64_t work_floats(int64_t rows, int64_t head_dim) {
   return rows * head_dim + 2 * rows * round_up_16(head_dim) + rows * kTileTokens +
-         7 * round_up_16(rows) + 2 * kTileTokens * head_dim;
+         7 * round_up_16(rows) + 2 * kTileTokens * head_dim + kPageTokens * kv_blocks(head_dim);
 }
 
 size_t work_bytes(int64_t heads, int64_t kv_heads, int64_t head_dim) {
@@ -86,6 +86,7 @@ Work cut_work(void* scratch, int64_t rows, int64_t head_dim) {
   work.merged_sums = take(rows * work.sums_stride);
   work.merged_max = take(round_up_16(rows));
   work.merged_total = take(round_up_16(rows));
+  work.scales = take(kPageTokens * kv_blocks(head_dim));
   work.q = take(rows * head_dim);
   return work;
 }
@@ -128,15 +129,66 @@ constexpr int wide_columns(int rows, int sums) {
   return columns;
 }
 
+// Whether elements of this type have scales beside them.
+template <typename Element>
+constexpr bool kScaled = false;
+template <>
+constexpr bool kScaled<int8_t> = true;
+
+// The keys of a page, [head_dim][16].
+template <typename V, typename Element>
+struct Keys {
+  const Element* at;
+  const float* scales;  // [blocks][16], if they have some
+
+  inline typename V::Reg load(int64_t d, int64_t t) const {
+    const typename V::Reg keys = V::load(at + d * kPageTokens + t);
+    if constexpr (!kScaled<Element>) return keys;
+    return V::mul(keys, V::load(scales + d / kKvBlockDims * kPageTokens + t));
+  }
+};
+
+// The values of some tokens, [tokens][head_dim].
+template <typename V, typename Element>
+struct Values {
+  const Element* at;
+  const float* scales;  // [tokens][blocks], if they have some
+  int64_t head_dim;
+
+  inline typename V::Reg load(int64_t t, int64_t column) const {
+    return scaled(V::load(at + t * head_dim + column), t, column);
+  }
+  inline typename V::Reg load_n(int64_t t, int64_t column, int64_t lanes) const {
+    return scaled(V::load_n(at + t * head_dim + column, lanes), t, column);
+  }
+
+ private:
+  // A vector begins at a multiple of its width, so it lies in one block.
+  inline typename V::Reg scaled(typename V::Reg values, int64_t t, int64_t column) const {
+    if constexpr (!kScaled<Element>) return values;
+    return V::mul(values, V::set1(scales[t * kv_blocks(head_dim) + column / kKvBlockDims]));
+  }
+};
+
+// Bytes that will be read soon, a piece of them for each step of a loop.
+struct Ahead {
+  const char* at;
+  int64_t step;
+  inline void ask(int64_t d) const { __builtin_prefetch(at + d * step, 0, 3); }
+};
+struct NothingAhead {
+  inline void ask(int64_t /*d*/) const {}
+};
+
 // Logits of R rows for the 16 tokens of a page: out[r][t] = Σ_d q[d][r] k[d][t]. The sum is made
 // of kChains chains over d, added in order: enough of them to hide the latency of an addition where
 // rows are few, and the same for any R, so that a row's logits do not depend on its neighbours.
 //
-// Meanwhile Lines cache lines per step in d are asked for, from `ahead` on: every line needs its
-// own request, and a burst of them would fill the queue of the core.
-template <typename V, int R, int Lines, typename Element>
-inline void score_page(const Element* k, const float* q, int64_t head_dim, float* out,
-                       const char* ahead) {
+// Meanwhile some of the bytes ahead are asked for at each step in d: every line needs its own
+// request, and a burst of them would fill the queue of the core.
+template <typename V, int R, typename Element, typename Bytes>
+inline void score_page(const Keys<V, Element>& k, const float* q, int64_t head_dim, float* out,
+                       const Bytes& ahead) {
   constexpr int kVectors = static_cast<int>(16 / V::kWidth);
   constexpr int kChains = 4 / kVectors;
   constexpr int kAtOnce = chains_at_once(kChains, R * kVectors, V::kSums);
@@ -150,12 +202,10 @@ inline void score_page(const Element* k, const float* q, int64_t head_dim, float
     for (int64_t d = first; d < head_dim; d += kChains) {
 #pragma GCC unroll 4
       for (int u = 0; u < kAtOnce; ++u) {
-        for (int line = 0; line < Lines; ++line) {
-          __builtin_prefetch(ahead + ((d + u) * Lines + line) * kLineBytes, 0, 3);
-        }
+        ahead.ask(d + u);
         typename V::Reg key[kVectors];
 #pragma GCC unroll 2
-        for (int j = 0; j < kVectors; ++j) key[j] = V::load(k + (d + u) * 16 + j * V::kWidth);
+        for (int j = 0; j < kVectors; ++j) key[j] = k.load(d + u, j * V::kWidth);
 #pragma GCC unroll 12
         for (int r = 0; r < R; ++r) {
           const typename V::Reg query = V::set1(q[(d + u) * R + r]);
@@ -224,10 +274,9 @@ void correct_totals(const Work& work, int64_t rows) {
 
 // Operands of the second product for R rows: sums[r][c] = sums[r][c] * correction[r] +
 // Σ_t weights[r][t] v[t][c].
-template <typename Element>
+template <typename V, typename Element>
 struct ValueTile {
-  const Element* v;
-  int64_t head_dim;
+  Values<V, Element> v;
   const float* weights;
   int64_t tokens;
   float* sums;
@@ -237,7 +286,7 @@ struct ValueTile {
 
 // Columns [column, column + C vectors); with lanes > 0 only that many of the one vector.
 template <typename V, int R, int C, typename Element>
-inline void add_columns(const ValueTile<Element>& tile, int64_t column, int64_t lanes) {
+inline void add_columns(const ValueTile<V, Element>& tile, int64_t column, int64_t lanes) {
   typename V::Reg acc[R][C];
 #pragma GCC unroll 12
   for (int r = 0; r < R; ++r) {
@@ -248,11 +297,11 @@ inline void add_columns(const ValueTile<Element>& tile, int64_t column, int64_t 
     }
   }
   for (int64_t t = 0; t < tile.tokens; ++t) {
-    const Element* v = tile.v + t * tile.head_dim + column;
     typename V::Reg value[C];
 #pragma GCC unroll 8
     for (int c = 0; c < C; ++c) {
-      value[c] = lanes > 0 ? V::load_n(v, lanes) : V::load(v + c * V::kWidth);
+      value[c] =
+          lanes > 0 ? tile.v.load_n(t, column, lanes) : tile.v.load(t, column + c * V::kWidth);
     }
 #pragma GCC unroll 12
     for (int r = 0; r < R; ++r) {
@@ -271,13 +320,14 @@ inline void add_columns(const ValueTile<Element>& tile, int64_t column, int64_t 
 }
 
 template <typename V, int R, typename Element>
-inline void add_values(const ValueTile<Element>& tile) {
+inline void add_values(const ValueTile<V, Element>& tile) {
   constexpr int kWide = wide_columns(R, V::kSums);
+  const int64_t head_dim = tile.v.head_dim;
   int64_t column = 0;
   const auto step = [&](auto count) {
     constexpr int64_t kSpan = count.value * V::kWidth;
     if constexpr (count.value <= kWide) {
-      for (; tile.head_dim - column >= kSpan; column += kSpan) {
+      for (; head_dim - column >= kSpan; column += kSpan) {
         add_columns<V, R, count.value>(tile, column, /*lanes=*/0);
       }
     }
@@ -286,7 +336,7 @@ inline void add_values(const ValueTile<Element>& tile) {
   step(RowCount<4>());
   step(RowCount<2>());
   step(RowCount<1>());
-  if (column < tile.head_dim) add_columns<V, R, 1>(tile, column, tile.head_dim - column);
+  if (column < head_dim) add_columns<V, R, 1>(tile, column, head_dim - column);
 }
 
 }  // namespace

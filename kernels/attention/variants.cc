@@ -1,4 +1,4 @@
-// Variants of attention, best first. All of them take both KV types.
+// Variants of attention, best first. All of them take every KV type.
 #include "kernels/attention/attention.h"
 
 namespace optima::kernels {

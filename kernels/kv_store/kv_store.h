@@ -21,7 +21,11 @@ struct KvStoreArgs {
 };
 
 // Stores kv heads [head_begin, head_end) of all tokens. f16 rounds to nearest even and saturates to
-// the largest finite value, so that no infinity enters the cache.
+// the largest finite value, so that no infinity enters the cache. q8_0 does the same first. Its
+// scale is the block's largest magnitude / 127 as f16, its bytes are the values divided by that,
+// nearest even: what is stored is within half a scale of the value, or, where f16 is too coarse for
+// so small a scale, within 2^-18. A NaN makes NaN of its
+// block.
 using KvStoreFn = void (*)(const KvStoreArgs& args, int64_t head_begin, int64_t head_end);
 Variants<KvStoreFn> kv_store_variants();
 extern const KvStoreFn kKvStoreReference;

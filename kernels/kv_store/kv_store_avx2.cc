@@ -4,7 +4,7 @@
 // the reference.
 #include "kernels/vec/f32_avx2.h"
 
-#include "kernels/kv_store/kv_store.h"
+#include "kernels/kv_store/kv_store_q8.inl.h"
 
 namespace optima::kernels {
 
@@ -108,11 +108,13 @@ void store_head(const Head& head) {
 }  // namespace
 
 void kv_store(const KvStoreArgs& args, int64_t head_begin, int64_t head_end) {
-  if (args.kv_type != KvType::f16) {
+  if (args.kv_type == KvType::f32) {
     kv_store_ref(args, head_begin, head_end);
     return;
   }
-  for (int64_t head = head_begin; head < head_end; ++head) store_head({args, head});
+  for (int64_t head = head_begin; head < head_end; ++head) {
+    args.kv_type == KvType::f16 ? store_head({args, head}) : encode_head<V>(args, head);
+  }
 }
 
 }  // namespace avx2

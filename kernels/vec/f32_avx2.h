@@ -26,10 +26,15 @@ struct F32Avx2 {
   static inline Reg load(const uint16_t* p) {
     return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
   }
+  static inline Reg load(const int8_t* p) {
+    const __m128i bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(p));
+    return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(bytes));
+  }
   // The first n lanes, 0 < n < kWidth; the others are zero and their memory is not touched.
   static inline Reg load_n(const float* p, int64_t n) { return _mm256_maskload_ps(p, lanes(n)); }
-  static inline Reg load_n(const uint16_t* p, int64_t n) {
-    uint16_t copy[8] = {};
+  template <typename Element>
+  static inline Reg load_n(const Element* p, int64_t n) {
+    Element copy[8] = {};
     for (int64_t i = 0; i < n; ++i) copy[i] = p[i];
     return load(copy);
   }

@@ -28,9 +28,16 @@ struct F32Avx512 {
   static inline Reg set1(float value) { return _mm512_set1_ps(value); }
   static inline Reg load(const float* p) { return _mm512_loadu_ps(p); }
   static inline Reg load(const uint16_t* p) { return _mm512_cvtph_ps(_mm256_loadu_epi16(p)); }
+  static inline Reg load(const int8_t* p) {
+    const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+    return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(bytes));
+  }
   static inline Reg load_n(const float* p, int64_t n) { return _mm512_maskz_loadu_ps(lanes(n), p); }
   static inline Reg load_n(const uint16_t* p, int64_t n) {
     return _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(lanes(n), p));
+  }
+  static inline Reg load_n(const int8_t* p, int64_t n) {
+    return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_maskz_loadu_epi8(lanes(n), p)));
   }
   static inline void store(float* p, Reg v) { _mm512_storeu_ps(p, v); }
   static inline void store_n(float* p, Reg v, int64_t n) { _mm512_mask_storeu_ps(p, lanes(n), v); }

@@ -20,6 +20,7 @@ struct F32Plain {
   typedef float Quad __attribute__((vector_size(16)));
   typedef uint32_t Bits __attribute__((vector_size(16)));
   typedef uint16_t Halves __attribute__((vector_size(8)));
+  typedef int8_t Bytes __attribute__((vector_size(4)));
   struct Reg {
     Quad quad[4];
   };
@@ -35,6 +36,9 @@ struct F32Plain {
     return r;
   }
   static inline Reg load(const uint16_t* p) {
+    return {{widen(p), widen(p + 4), widen(p + 8), widen(p + 12)}};
+  }
+  static inline Reg load(const int8_t* p) {
     return {{widen(p), widen(p + 4), widen(p + 8), widen(p + 12)}};
   }
   template <typename Element>
@@ -119,6 +123,11 @@ struct F32Plain {
     Quad quad;
     memcpy(&quad, &v, sizeof quad);
     return quad;
+  }
+  static inline Quad widen(const int8_t* p) {
+    Bytes bytes;
+    memcpy(&bytes, p, sizeof bytes);
+    return __builtin_convertvector(bytes, Quad);
   }
   // half_to_float of kernels/half.h on four values.
   static inline Quad widen(const uint16_t* p) {

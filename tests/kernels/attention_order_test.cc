@@ -35,40 +35,55 @@ std::vector<float> solve_pieces(const Problem& problem, const PagedKv& kv,
   return out;
 }
 
+std::vector<AttentionShape> shapes_to_compare() {
+  return {
+      AttentionShape{.tokens = 37, .first_position = 700, .heads = 9, .kv_heads = 3},
+      AttentionShape{.tokens = 4, .first_position = 600, .heads = 9, .kv_heads = 3},
+      AttentionShape{.tokens = 16, .first_position = 506, .heads = 9, .kv_heads = 3},
+      AttentionShape{.tokens = 9,
+                     .first_position = 4092,
+                     .heads = 2,
+                     .kv_heads = 1,
+                     .head_dim = 32,
+                     .window = 256},
+      AttentionShape{.tokens = 5,
+                     .first_position = 333,
+                     .heads = 4,
+                     .kv_heads = 2,
+                     .head_dim = 32,
+                     .window = 50},
+      AttentionShape{.tokens = 300, .heads = 2, .kv_heads = 2, .head_dim = 24},
+      AttentionShape{.tokens = 40, .first_position = 250, .heads = 8, .window = 100},
+      AttentionShape{.tokens = 21,
+                     .first_position = 900,
+                     .heads = 4,
+                     .kv_heads = 2,
+                     .head_dim = 80,
+                     .window = 300,
+                     .softcap = 20,
+                     .sinks = true},
+      AttentionShape{.tokens = 33,
+                     .first_position = 500,
+                     .heads = 3,
+                     .kv_heads = 1,
+                     .head_dim = 32,
+                     .kv_type = KvType::f32},
+      AttentionShape{
+          .tokens = 37, .first_position = 700, .heads = 9, .kv_heads = 3, .kv_type = KvType::q8_0},
+      AttentionShape{.tokens = 6,
+                     .first_position = 510,
+                     .heads = 4,
+                     .kv_heads = 2,
+                     .head_dim = 80,
+                     .window = 300,
+                     .softcap = 20,
+                     .kv_type = KvType::q8_0,
+                     .sinks = true}};
+}
+
 // A token's result is the same bits in a chunk of prefill, alone, and alone with its pieces shared.
 TEST(Attention, DoesNotDependOnWhatIsComputedBeside) {
-  for (const AttentionShape& shape :
-       {AttentionShape{.tokens = 37, .first_position = 700, .heads = 9, .kv_heads = 3},
-        AttentionShape{.tokens = 4, .first_position = 600, .heads = 9, .kv_heads = 3},
-        AttentionShape{.tokens = 16, .first_position = 506, .heads = 9, .kv_heads = 3},
-        AttentionShape{.tokens = 9,
-        .first_position = 4092,
-        .heads = 2,
-        .kv_heads = 1,
-        .head_dim = 32,
-        .window = 256},
-        AttentionShape{.tokens = 5,
-        .first_position = 333,
-        .heads = 4,
-        .kv_heads = 2,
-        .head_dim = 32,
-        .window = 50},
-        AttentionShape{.tokens = 300, .heads = 2, .kv_heads = 2, .head_dim = 24},
-        AttentionShape{.tokens = 40, .first_position = 250, .heads = 8, .window = 100},
-        AttentionShape{.tokens = 21,
-        .first_position = 900,
-        .heads = 4,
-        .kv_heads = 2,
-        .head_dim = 80,
-        .window = 300,
-        .softcap = 20,
-        .sinks = true},
-        AttentionShape{.tokens = 33,
-        .first_position = 500,
-        .heads = 3,
-        .kv_heads = 1,
-        .head_dim = 32,
-        .kv_type = KvType::f32}}) {
+  for (const AttentionShape& shape : shapes_to_compare()) {
     const Problem whole(shape);
     const PagedKv whole_kv(shape, whole.k, whole.v);
     const auto splits = runnable(attention_split_variants(), kSimSplit512);

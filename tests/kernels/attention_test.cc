@@ -5,7 +5,9 @@
 // is twice that plus the error of exp; the result is a mean of V under these weights, so it errs
 // by max|V| times as much.
 #include <math.h>
+#include <string.h>
 
+#include "kernels/half.h"
 #include "tests/kernels/attention_testing.h"
 #include "tests/kernels/goldens.h"
 
@@ -100,6 +102,61 @@ TEST(Attention, ReferenceMatchesNumpy) {
   }
 }
 
+// What the bytes of one slot's K or V say, by the drawing in attention.h.
+struct Coded {
+  const unsigned char* half;
+  int64_t head_dim;
+
+  float scale(int64_t index) const {
+    uint16_t bits = 0;
+    memcpy(&bits, half + 16 * head_dim + 2 * index, sizeof bits);
+    return half_to_float(bits);
+  }
+  float code(int64_t index) const {
+    return half[index] < 128 ? half[index] : static_cast<float>(half[index]) - 256.0f;
+  }
+  float key(int64_t t, int64_t d) const { return code(d * 16 + t) * scale(d / 32 * 16 + t); }
+  float value(int64_t t, int64_t d) const {
+    return code(t * head_dim + d) * scale(t * ((head_dim + 31) / 32) + d / 32);
+  }
+};
+
+// q8_0 pages give what fp32 pages of the same numbers give, and those numbers are near the ones
+// stored. An error of half a scale, kKeyMax / 254, in every key moves a logit by at most
+// sqrt(head_dim) times that, so a weight by the exponential of twice as much.
+TEST(Attention, CodedPagesAreTheNumbersOfTheirBytes) {
+  for (const int64_t head_dim : {8, 32, 40, 64, 80, 128, 256}) {
+    const AttentionShape shape = {.tokens = 3,
+                                  .first_position = 45,
+                                  .heads = 2,
+                                  .kv_heads = 1,
+                                  .head_dim = head_dim,
+                                  .kv_type = KvType::q8_0};
+    const Problem problem(shape);
+    const PagedKv kv(shape, problem.k, problem.v);
+    const int64_t half = 16 * head_dim + 32 * ((head_dim + 31) / 32);
+    ASSERT_EQ(kv.slot_bytes(), 2 * half);
+    ASSERT_EQ(kv.slot_bytes() % 64, 0);
+    Problem plain = problem;
+    plain.shape.kv_type = KvType::f32;
+    for (int64_t position = 0; position < shape.positions(); ++position) {
+      const unsigned char* slot = kv.pages()[position / 16] + kv.offset();
+      for (int64_t d = 0; d < head_dim; ++d) {
+        const auto at = static_cast<size_t>(position * head_dim + d);
+        plain.k[at] = Coded{slot, head_dim}.key(position % 16, d);
+        plain.v[at] = Coded{slot + half, head_dim}.value(position % 16, d);
+      }
+    }
+    const std::vector<float> got = solve(problem, kv, kAttentionReference);
+    const PagedKv plain_kv(plain.shape, plain.k, plain.v);
+    expect_near(got, solve(plain, plain_kv, kAttentionReference), 1e-6f, "numbers of the bytes");
+    const PagedKv whole_kv(plain.shape, problem.k, problem.v);
+    const float logit = sqrtf(static_cast<float>(head_dim)) * kKeyMax / 253.0f;
+    const float allowed = kValueMax * (expm1f(2 * logit) + 1 / 253.0f);
+    expect_near(got, solve(plain, whole_kv, kAttentionReference), allowed, "numbers stored");
+  }
+}
+
 TEST(Attention, TokenCountsAroundPagesAndBlocks) {
   for (const int64_t first : {0, 1, 15, 16, 17, 61, 130}) {
     for (const int64_t tokens : {1, 2, 3, 15, 16, 17, 33, 70}) {
@@ -110,7 +167,7 @@ TEST(Attention, TokenCountsAroundPagesAndBlocks) {
 
 TEST(Attention, HeadSizes) {
   for (const int64_t head_dim : {8, 16, 24, 32, 40, 64, 72, 80, 96, 112, 128, 192, 256, 512}) {
-    for (const KvType type : {KvType::f16, KvType::f32}) {
+    for (const KvType type : {KvType::f16, KvType::f32, KvType::q8_0}) {
       check({.tokens = 19,
              .first_position = 37,
              .heads = 4,
@@ -129,8 +186,15 @@ TEST(Attention, HeadSizes) {
 
 TEST(Attention, GroupSizes) {
   for (const int64_t group : {1, 2, 3, 4, 5, 6, 7, 8, 11, 12, 13, 16, 25}) {
-    check({.tokens = 18, .first_position = 50, .heads = group * 2, .kv_heads = 2, .head_dim = 32});
-    check({.tokens = 1, .first_position = 201, .heads = group * 2, .kv_heads = 2, .head_dim = 32});
+    for (const KvType type : {KvType::f16, KvType::q8_0}) {
+      AttentionShape shape = {
+          .tokens = 18, .first_position = 50, .heads = group * 2, .kv_heads = 2, .head_dim = 32};
+      shape.kv_type = type;
+      check(shape);
+      shape.tokens = 1;
+      shape.first_position = 201;
+      check(shape);
+    }
   }
 }
 
@@ -142,13 +206,15 @@ TEST(Attention, Windows) {
              .heads = 4,
              .kv_heads = 2,
              .head_dim = 24,
-             .window = window});
+             .window = window,
+             .kv_type = first == 100 ? KvType::q8_0 : KvType::f16});
       check({.tokens = 1,
              .first_position = first,
              .heads = 4,
              .kv_heads = 2,
              .head_dim = 24,
-             .window = window});
+             .window = window,
+             .kv_type = first == 128 ? KvType::q8_0 : KvType::f16});
     }
   }
 }
@@ -167,7 +233,8 @@ TEST(Attention, Softcap) {
            .kv_heads = 2,
            .head_dim = 64,
            .window = 30,
-           .softcap = softcap});
+           .softcap = softcap,
+           .kv_type = KvType::q8_0});
   }
 }
 
@@ -295,7 +362,7 @@ TEST(Attention, SplitsThatSeeNothingAreZeroAndIgnored) {
 
 TEST(Attention, Sinks) {
   for (const int64_t head_dim : {16, 24, 80, 128, 256}) {
-    for (const KvType type : {KvType::f16, KvType::f32}) {
+    for (const KvType type : {KvType::f16, KvType::f32, KvType::q8_0}) {
       for (const int64_t window : {0, 1, 21}) {
         for (const int64_t tokens : {1, 19}) {
           check({.tokens = tokens,
@@ -322,7 +389,9 @@ TEST(Attention, AllPositions) {
              .kv_heads = 2,
              .head_dim = first == 61 ? 80 : 24,
              .softcap = first == 15 ? 2.0f : 0.0f,
-             .kv_type = first == 16 ? KvType::f32 : KvType::f16,
+             .kv_type = first == 16  ? KvType::f32
+                        : first == 1 ? KvType::q8_0
+                                     : KvType::f16,
              .mask = AttentionMask::all,
              .sinks = first == 130});
     }

@@ -79,7 +79,7 @@ std::string describe(const AttentionShape& s) {
   return "tokens " + std::to_string(s.tokens) + " first " + std::to_string(s.first_position) +
          " heads " + std::to_string(s.heads) + "/" + std::to_string(s.kv_heads) + " dim " +
          std::to_string(s.head_dim) + " window " + std::to_string(s.window) + " softcap " +
-         std::to_string(s.softcap) + (s.kv_type == KvType::f32 ? " f32" : " f16") +
+         std::to_string(s.softcap) + " KV type " + std::to_string(static_cast<int>(s.kv_type)) +
          (s.mask == AttentionMask::all ? " all" : "") + (s.sinks ? " sinks" : "");
 }
 

@@ -62,8 +62,8 @@ TEST(KvStore, VariantsStoreTheSameBytes) {
   std::normal_distribution<float> normal(0, 3e4f);  // some beyond the largest f16
   for (const int64_t tokens : {0, 1, 7, 8, 9, 15, 16, 17, 40}) {
     for (const int64_t first : {0, 3, 8, 13, 16, 31}) {
-      for (const int64_t head_dim : {8, 16, 24, 64}) {
-        for (const KvType type : {KvType::f16, KvType::f32}) {
+      for (const int64_t head_dim : {8, 16, 24, 64, 80}) {
+        for (const KvType type : {KvType::f16, KvType::f32, KvType::q8_0}) {
           const Shape shape = {tokens, first, 2, head_dim, type};
           const auto count = static_cast<size_t>(tokens * (2 * head_dim + 3));
           std::vector<float> k(count);
@@ -124,6 +124,56 @@ TEST(KvStore, InfinitySaturatesAndNanStays) {
         EXPECT_EQ(half_to_float(v), want[d]) << variant.name;
       }
     }
+  }
+}
+
+// Where the bytes and scales of one token lie in a q8_0 slot, and how far from the values they may
+// be: half a scale, or what f16 leaves of a scale that is next to nothing.
+TEST(KvStore, CodesAreNearTheValues) {
+  const int64_t head_dim = 80;  // blocks of 32, 32 and 16
+  const Shape shape = {1, 5, 1, head_dim, KvType::q8_0};
+  std::mt19937 random(9);
+  std::normal_distribution<float> normal;
+  auto rows = runnable_rows(kv_store_variants());
+  rows.push_back({"kv_store_ref", kIsaNone, kKvStoreReference});
+  for (const float scale : {1e-7f, 1e-5f, 1e-3f, 1.0f, 300.0f, 1e5f}) {
+    std::vector<float> row(static_cast<size_t>(head_dim + 3));
+    for (float& value : row) value = normal(random) * scale;
+    for (const auto& variant : rows) {
+      const auto bytes = store(variant.fn, shape, row, row);
+      const unsigned char* k = bytes.data() + kv_slot_bytes(KvType::q8_0, head_dim);
+      const unsigned char* v = k + 16 * head_dim + 2 * 16 * 3;
+      for (int64_t d = 0; d < head_dim; ++d) {
+        uint16_t k_scale = 0;
+        uint16_t v_scale = 0;
+        memcpy(&k_scale, k + 16 * head_dim + 2 * (d / 32 * 16 + 5), 2);
+        memcpy(&v_scale, v + 16 * head_dim + 2 * (5 * 3 + d / 32), 2);
+        ASSERT_EQ(k_scale, v_scale);
+        const auto code = static_cast<int8_t>(k[d * 16 + 5]);
+        ASSERT_EQ(code, static_cast<int8_t>(v[5 * head_dim + d]));
+        const float value = fmaxf(-65504, fminf(65504, row[static_cast<size_t>(d)]));
+        const float step = half_to_float(k_scale);
+        ASSERT_LE(step, scale / 20);
+        ASSERT_NEAR(static_cast<float>(code) * step, value, step * 0.50001f + 0x1p-18f)
+            << variant.name << ", values of " << scale;
+      }
+    }
+  }
+}
+
+TEST(KvStore, NanIsKeptInItsBlock) {
+  const Shape shape = {1, 0, 1, 64, KvType::q8_0};
+  std::vector<float> row(67, 1.0f);
+  row[40] = NAN;
+  auto rows = runnable_rows(kv_store_variants());
+  rows.push_back({"kv_store_ref", kIsaNone, kKvStoreReference});
+  for (const auto& variant : rows) {
+    const auto bytes = store(variant.fn, shape, row, row);
+    const unsigned char* v = bytes.data() + kv_slot_bytes(KvType::q8_0, 64) * 3 / 2;
+    uint16_t scales[2] = {};
+    memcpy(scales, v + 16 * 64, sizeof scales);
+    EXPECT_FALSE(isnan(half_to_float(scales[0]))) << variant.name;
+    EXPECT_TRUE(isnan(half_to_float(scales[1]))) << variant.name;
   }
 }
 
