@@ -3,9 +3,6 @@
 // that handles may be destroyed in any order, also while a call that entered through them runs.
 #pragma once
 
-#include <sys/types.h>
-#include <unistd.h>
-
 #include <atomic>
 #include <cstdint>
 #include <map>
@@ -18,6 +15,7 @@
 #include <vector>
 
 #include "abi/hook.h"
+#include "base/process.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "engine/engine.h"
@@ -41,7 +39,7 @@ struct EngineBox {
   EngineBox(const EngineBox&) = delete;
   EngineBox& operator=(const EngineBox&) = delete;
 
-  const pid_t pid = ::getpid();
+  const int64_t pid = process_id();
   engine::Drive drive = engine::Drive::library;
   std::shared_ptr<HostMemory> host_memory;  // Outlives the engine.
   std::shared_ptr<engine::Engine> engine;
@@ -128,7 +126,7 @@ Status check(const Handle* handle) {
 }
 
 inline bool forked(const EngineBox& box) {
-  return ::getpid() != box.pid;
+  return process_id() != box.pid;
 }
 
 // The box behind a handle, held for the length of the call.
@@ -138,7 +136,7 @@ auto enter(const Handle* handle) -> Result<decltype(handle->box)> {
   if (forked(engine_of(*handle->box))) {
     return Status(Code::forked,
                   text(Handle::kName, ": made in process ", engine_of(*handle->box).pid,
-                       ", used in process ", ::getpid()));
+                       ", used in process ", process_id()));
   }
   return handle->box;
 }

@@ -42,6 +42,9 @@ SINGLE_FILES = {
 KERNEL_SYSTEM = {"stdint.h", "stddef.h", "string.h", "math.h", "float.h", "immintrin.h",
                  "arm_neon.h", "cpuid.h"}
 LIBRARY_NEVER = {"iostream", "cassert", "assert.h"}  # static constructors; aborts
+# What declares calls of the operating system: src/base alone makes them.
+SYSTEM_CALLS = re.compile(r"(?:sys|linux|asm|net|netinet|arpa)/.*|(?:unistd|fcntl|poll|pthread|sched|"
+                          r"signal|dlfcn|dirent|spawn|semaphore|windows)\.h|csignal")
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 
 
@@ -55,6 +58,8 @@ def check_include(path, quote, name):
     if parts[0] == "src":
         if name in LIBRARY_NEVER:
             return f"the library may not include <{name}>"
+        if quote == "<" and parts[1] != "base" and SYSTEM_CALLS.fullmatch(name):
+            return f"<{name}> declares calls of the operating system, which src/base alone makes"
         if quote == "<" or (path, name) in SINGLE_FILES:
             return None
         if "/" not in name or name.startswith("."):

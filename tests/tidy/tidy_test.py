@@ -49,6 +49,7 @@ class Rules(unittest.TestCase):
                 ("src/scheduler/a.cc", '"engine/engine.h"'), ("src/misc/a.cc", '"base/status.h"'),
                 ("src/kv/a.cc", '"page_pool.h"'), ("src/kv/a.cc", '"../base/status.h"'),
                 ("src/kv/a.cc", "<iostream>"), ("src/kv/a.cc", "<cassert>"),
+                ("src/kv/a.cc", "<unistd.h>"), ("src/backend/cpu/a.cc", "<sys/mman.h>"),
                 ("src/base/a.cc", '"optima/optima.h"'),
                 ("kernels/rope/a.cc", "<vector>"), ("kernels/rope/a.cc", '"base/status.h"'),
                 ("examples/cli/a.cc", '"engine/engine.h"'), ("examples/c/a.c", '"src/abi/guard.h"'),
@@ -60,7 +61,7 @@ class Rules(unittest.TestCase):
                 ("src/abi/a.cc", '"optima/optima.h"'), ("src/engine/a.cc", '"backend/backend.h"'),
                 ("src/model/a.cc", '"graph/graph.h"'), ("src/planner/a.cc", '"model/config.h"'),
                 ("src/graph/a.cc", '"kernels/rope/rope.h"'), ("src/kv/a.cc", "<vector>"),
-                ("src/model/a.cc", '"kernels/quant/weight_type.h"'),
+                ("src/base/a.cc", "<sys/auxv.h>"), ("src/model/a.cc", '"kernels/quant/weight_type.h"'),
                 ("kernels/rope/a.cc", '"kernels/rope/rope.h"'), ("kernels/rope/a.cc", "<math.h>"),
                 ("examples/c/a.c", '"optima/optima.h"'), ("examples/cli/a.cc", '"commands.h"')):
             self.assert_clean(path, f"//\n#include {include}\n")

@@ -4,12 +4,11 @@
 
 #include "backend/cpu/probe.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <chrono>
 #include <vector>
 
+#include "base/anonymous_mapping.h"
 #include "base/text.h"
 #include "base/thread_pool.h"
 #include "kernels/isa.h"
@@ -20,7 +19,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int64_t kHugePageBytes = int64_t{2} << 20;
 constexpr int64_t kStepBytes = 512;                   // of the read kernels
 constexpr int64_t kPassBytesMin = int64_t{64} << 20;  // a small buffer is read several times
 constexpr double kSecondsMin = 0.12;                  // of one way of measuring
@@ -38,40 +36,6 @@ std::vector<int> thread_counts(int threads) {
   if (counts.back() != threads) counts.push_back(threads);
   return counts;
 }
-
-enum class Pages { small, huge };
-
-// An anonymous mapping; its pages appear when first written.
-class Mapping {
- public:
-  static Result<Mapping> create(int64_t bytes, Pages pages) {
-    const auto size = static_cast<size_t>(bytes + kHugePageBytes + kAheadBytes);
-    void* memory = ::mmap(nullptr, size, PROT_READ | PROT_WRITE,
-                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (memory == MAP_FAILED) {
-      return Status(Code::oom_host, text("probe: cannot map ", bytes, " bytes"), {.wanted = bytes});
-    }
-    // Advice: a kernel without huge pages refuses it, and the pages are then small.
-    ::madvise(memory, size, pages == Pages::huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
-    return Mapping(memory, size);
-  }
-  Mapping(Mapping&& other) noexcept
-      : memory_(std::exchange(other.memory_, nullptr)), size_(other.size_) {}
-  Mapping& operator=(Mapping&&) = delete;
-  ~Mapping() {
-    if (memory_ != nullptr) ::munmap(memory_, size_);
-  }
-  unsigned char* data() const {
-    const auto address = reinterpret_cast<uintptr_t>(memory_);
-    const auto aligned = (address + kHugePageBytes - 1) / kHugePageBytes * kHugePageBytes;
-    return static_cast<unsigned char*>(memory_) + (aligned - address);
-  }
-
- private:
-  Mapping(void* memory, size_t size) : memory_(memory), size_(size) {}
-  void* memory_;
-  size_t size_;
-};
 
 struct Slice {
   int64_t begin;
@@ -137,9 +101,10 @@ Result<ReadRoof> measure_read_roof(int64_t bytes, int threads) {
   const auto& kernel = kernels::best(kernels::read_variants(), kernels::detect_isa()).fn;
   const int64_t rounded = std::max(bytes / kStepBytes, int64_t{threads}) * kStepBytes;
   ReadRoof roof;
-  for (const Pages pages : {Pages::small, Pages::huge}) {
-    OPTIMA_ASSIGN(const Mapping mapping, Mapping::create(rounded, pages));
-    const char* where = pages == Pages::huge ? ", huge pages" : "";
+  for (const PageSize pages : {PageSize::small, PageSize::huge}) {
+    OPTIMA_ASSIGN(const AnonymousMapping mapping,
+                  AnonymousMapping::create(rounded + kAheadBytes, pages));
+    const char* where = pages == PageSize::huge ? ", huge pages" : "";
     for (const int n : thread_counts(threads)) {
       OPTIMA_ASSIGN(const auto pool, ThreadPool::create({.threads = n}));
       touch(*pool, mapping.data(), rounded);
