@@ -25,7 +25,7 @@ struct RunnerKind {
 // Most tokens of one batch, all sequences together.
 inline constexpr int64_t kBatchTokensMax = 512;
 // A running answer's token may take twice as long while others' prompts are computed.
-inline constexpr scheduler::PaceLimits kPace{kBatchTokensMax, 4, 2.0};
+inline constexpr scheduler::PaceLimits kPace{kBatchTokensMax, 2, 2.0};
 
 struct ModelRunner {
   ModelRunner() = default;
