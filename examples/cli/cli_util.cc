@@ -150,10 +150,15 @@ void add_context_option(Command& command, SessionArgs& args) {
   command.number("-c,--context", args.context_tokens, kNotNegative, "context (0 = the model's)");
 }
 
-void add_reference_option(Command& command, SessionArgs& args) {
+void add_kv_type_option(Command& command, SessionArgs& args) {
+  command.text("--kv-type", args.kv_type, "how keys and values are kept: f16, q8_0");
+}
+
+void add_path_options(Command& command, SessionArgs& args) {
   command.flag("--reference", args.reference, "plain fp32 arithmetic (slow)");
   command.flag("--deterministic", args.deterministic,
                "the same bits whatever is computed beside (not with --reference)");
+  add_kv_type_option(command, args);
 }
 
 optima_path path_of(const SessionArgs& args) {
@@ -168,10 +173,17 @@ const char* path_name(const SessionArgs& args) {
   return args.deterministic ? "deterministic" : "fast";
 }
 
+optima_kv_type kv_type_of(const SessionArgs& args) {
+  if (args.kv_type == "f16") return OPTIMA_KV_TYPE_F16;
+  if (args.kv_type == "q8_0") return OPTIMA_KV_TYPE_Q8_0;
+  throw Failure("--kv-type: " + args.kv_type + " is none of f16, q8_0", kExitUsage);
+}
+
 Session make_session(const LoadedModel& loaded, const SessionArgs& args) {
   auto options = sized<optima_session_options>();
   options.context_tokens = args.context_tokens;
   options.path = path_of(args);
+  options.kv_type = kv_type_of(args);
   options.draft_model = loaded.draft.get();
   return make<Session>(optima_session_create, loaded.model.get(), &options);
 }

@@ -131,12 +131,16 @@ struct SessionArgs {
   int64_t context_tokens = 0;
   bool reference = false;
   bool deterministic = false;
+  std::string kv_type = "f16";
 };
 void add_context_option(Command& command, SessionArgs& args);
 // Throws where options exclude each other.
 optima_path path_of(const SessionArgs& args);
 const char* path_name(const SessionArgs& args);
-void add_reference_option(Command& command, SessionArgs& args);
+optima_kv_type kv_type_of(const SessionArgs& args);
+void add_kv_type_option(Command& command, SessionArgs& args);
+// --reference, --deterministic and --kv-type.
+void add_path_options(Command& command, SessionArgs& args);
 Session make_session(const LoadedModel& loaded, const SessionArgs& args);
 
 std::vector<int32_t> tokenize(const optima_model* model, std::string_view text, uint32_t flags);

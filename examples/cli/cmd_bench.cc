@@ -145,6 +145,7 @@ Json report_json(const Args& args, const LoadedModel& loaded, const Measured& me
           {"version", optima_version()},
           {"threads", optima_engine_threads(loaded.engine.get())},
           {"path", path_name(args.session)},
+          {"kv_type", args.session.kv_type},
           {"prompt", args.prompt},
           {"tokens", args.tokens},
           {"depth", args.depth},
@@ -347,7 +348,7 @@ void add_bench(Program& program) {
                  "ids before the prompt that all sessions share, with --sessions");
   command.text("--trace", args->trace, "file of requests and when they arrive (CSV)");
   command.number("--depth", args->depth, {0, 1 << 30}, "ids that the session holds before");
-  add_reference_option(command, args->session);
+  add_path_options(command, args->session);
   command.flag("--no-roofs", args->no_roofs, "do not measure the machine");
   command.flag("--json", args->json, "print one JSON object");
   command.action([args] { bench(*args); });

@@ -128,6 +128,7 @@ void add_chat(Program& program) {
   add_generation_options(command, args->generation);
   add_draft_options(command, args->model, args->generation.draft_tokens);
   add_context_option(command, args->session);
+  add_kv_type_option(command, args->session);
   command.text("--system", args->system, "system message");
   command.action([args] { chat(*args); });
 }

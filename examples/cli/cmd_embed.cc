@@ -45,6 +45,7 @@ Vectors embed(const LoadedModel& loaded, const Args& args) {
   auto options = sized<optima_session_options>();
   options.context_tokens = args.session.context_tokens;
   options.path = path_of(args.session);
+  options.kv_type = kv_type_of(args.session);
   options.output = OPTIMA_OUTPUT_EMBEDDING;
   const auto session = make<Session>(optima_session_create, loaded.model.get(), &options);
   auto desc = sized<optima_request_desc>();
@@ -97,7 +98,7 @@ void add_embed(Program& program) {
   Command command = program.command("embed", "Embeddings: one vector of each text");
   add_model_options(command, args->model);
   add_context_option(command, args->session);
-  add_reference_option(command, args->session);
+  add_path_options(command, args->session);
   command.list("TEXT,-p,--prompt", args->texts, "text, one or several (else stdin)");
   command.text("--pooling", args->pooling, "model (its own way), mean, cls or last");
   command.text("--normalise", args->normalise, "model (its own way), off or l2");

@@ -89,6 +89,7 @@ void perplexity(const Args& args) {
                 {"windows", measured.per_window.size()},
                 {"scored", measured.scored},
                 {"path", path_name(args.session)},
+                {"kv_type", args.session.kv_type},
                 {"seconds", seconds},
                 {"per_window", measured.per_window}});
     return;
@@ -108,7 +109,7 @@ void add_perplexity(Program& program) {
   add_model_options(command, args->model);
   command.required("-f,--file", args->file, "text file (- = stdin)");
   command.number("-c,--context", args->window, {4, 1 << 30}, "ids in a window");
-  add_reference_option(command, args->session);
+  add_path_options(command, args->session);
   command.flag("--json", args->json, "print one JSON object");
   command.action([args] { perplexity(*args); });
 }

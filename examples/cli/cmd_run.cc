@@ -101,7 +101,7 @@ void add_run(Program& program) {
   add_context_option(command, args->session);
   command.flag("--chat", args->chat, "the prompt is a user's message: use the template");
   command.text("--system", args->system, "system message, with --chat");
-  add_reference_option(command, args->session);
+  add_path_options(command, args->session);
   command.number("--samples", args->samples, {1, 64},
                  "so many answers to the prompt; the most probable one is printed");
   command.flag("--json", args->json, "print one JSON object");

@@ -135,6 +135,14 @@ typedef int32_t optima_path;
  * or another. The first pass waits for the second form of the weights (see optima_repack). */
 #define OPTIMA_PATH_DETERMINISTIC 2
 
+/* How the keys and values of a session's tokens are kept. */
+typedef int32_t optima_kv_type;
+/* 16 bits each; 32 on the reference path, which takes no other type. */
+#define OPTIMA_KV_TYPE_F16 0
+/* 8 bits each with a scale for 32 of them: 0.53 of the memory. UNSUPPORTED on the reference
+ * path. */
+#define OPTIMA_KV_TYPE_Q8_0 1
+
 /* What the requests of a session are for. */
 typedef int32_t optima_output;
 #define OPTIMA_OUTPUT_TOKENS 0 /* They generate text. */
@@ -218,8 +226,8 @@ typedef int32_t optima_cache_miss;
 #define OPTIMA_CACHE_MISS_ENCODER 3
 #define OPTIMA_CACHE_MISS_NOT_BEGUN 4 /* The request ended before it was looked for. */
 #define OPTIMA_CACHE_MISS_NEW 5 /* No prompt began so before, or too long ago to tell. */
-/* One did, with another model, path, kind of output or context, or in a restored session: its KV
- * is not the same. */
+/* One did, with another model, path, KV type, kind of output or context, or in a restored
+ * session: its KV is not the same. */
 #define OPTIMA_CACHE_MISS_OTHER 6
 #define OPTIMA_CACHE_MISS_RECLAIMED 7 /* One did; its memory was wanted for other tokens. */
 /* One did; the engine keeps no KV that no session holds (kv_cached_bytes). */
@@ -486,7 +494,8 @@ struct optima_session_options {
   optima_path path; /* Which arithmetic. */
   uint32_t reserved1; /* Zero. */
   optima_output output; /* What its requests are for. */
-  uint32_t reserved2; /* Zero. */
+  /* How its keys and values are kept. The draft model's session keeps them so too. */
+  optima_kv_type kv_type;
   /* A smaller model of the same engine and vocabulary (else ARG, with what both have), which
    * makes the guesses of requests with draft_tokens; the output is the same. The session, and
    * forks of it, keep it alive: its handle may be destroyed. NULL = guesses are looked up in the
@@ -1283,10 +1292,10 @@ OPTIMA_MT_SAFE OPTIMA_API optima_status optima_session_save_path(
     const optima_session* session, const char* path, size_t path_bytes,
     optima_error** err) OPTIMA_NOEXCEPT;
 
-/* Makes a session that goes on where one of the same model, path and output was saved. options
- * may be NULL. Destroy with optima_session_destroy. Errors: VERSION for another version, model
- * or KV type, with both values; FORMAT for what is damaged; CONTEXT_FULL; IO; OOM_HOST. Since
- * 1.1. */
+/* Makes a session that goes on where one of the same model, path, KV type and output was saved.
+ * options may be NULL. Destroy with optima_session_destroy. Errors: VERSION for another version,
+ * model or KV type, with both values; FORMAT for what is damaged; CONTEXT_FULL; IO; OOM_HOST.
+ * Since 1.1. */
 OPTIMA_MT_SAFE OPTIMA_API optima_status optima_session_restore(
     optima_model* model, const optima_session_options* options,
     const optima_io* io, optima_session** out, optima_error** err) OPTIMA_NOEXCEPT;

@@ -94,6 +94,8 @@ struct SessionOptions {
   ComputePath path = ComputePath::fast;
   int64_t prefill_chunk_tokens = 0;  // 0 = the engine's choice (512)
   SessionOutput output = SessionOutput::tokens;
+  // How keys and values are kept. The reference path keeps f32, and takes f16 for it.
+  kernels::KvType kv_type = kernels::KvType::f16;
   // Makes the guesses of requests with drafts (engine/draft_model.h); kept alive by the session.
   // Null = they are looked up in the session's own tokens.
   std::shared_ptr<Model> draft_model;

@@ -129,10 +129,14 @@ Result<std::shared_ptr<SessionImpl>> EngineImpl::make_session(const std::shared_
     return Status(Code::unsupported, text(config->architecture,
                                           " is an encoder: it makes embeddings and generates no "
                                           "tokens, the session's output must be embeddings"));
+  if (options.path == ComputePath::reference && options.kv_type != kernels::KvType::f16)
+    return Status(Code::unsupported, text("KV of ", kernels::kv_type_name(options.kv_type),
+                                          " on the reference path, which computes with ",
+                                          kernels::kv_type_name(kernels::KvType::f32), " alone"));
   const RunnerResult result =
       options.output == SessionOutput::tokens ? RunnerResult::logits : RunnerResult::hidden;
-  OPTIMA_ASSIGN(ModelRunner * runner,
-                impl->runner({options.path, result}, {*pool_, allocator_, pages_}));
+  OPTIMA_ASSIGN(ModelRunner * runner, impl->runner({options.path, result, options.kv_type},
+                                                   {*pool_, allocator_, pages_}));
   if (options.context_tokens > impl->config()->context_length)
     return Status(Code::invalid_argument,
                   text("context of ", options.context_tokens, " tokens, the model was trained for ",
@@ -152,6 +156,7 @@ Result<std::shared_ptr<SessionImpl>> EngineImpl::create_draft_session(
     return Status(Code::invalid_argument, "an embedding has no use for a draft model");
   SessionOptions own;
   own.path = options.path;
+  own.kv_type = options.kv_type;
   const int64_t context =
       options.context_tokens > 0 ? options.context_tokens : model.config()->context_length;
   if (const model::ModelConfig* config = options.draft_model->config(); config != nullptr)

@@ -12,7 +12,9 @@
 namespace optima::engine {
 
 struct KvLayout {
+  kernels::KvType type{};
   std::vector<kv::KvGroup> groups;
+  std::vector<int64_t> head_dims;           // of the groups
   std::vector<graph::KvPlace> places;       // [layers]; where the layer's owner has its KV
   std::vector<int64_t> bytes_per_position;  // [layers]; K and V that attention reads
 };
@@ -20,7 +22,6 @@ struct KvLayout {
 KvLayout kv_layout(const model::ModelConfig& config, kernels::KvType type);
 
 // Zeroes positions [from, 16) of a page of a group, in all of its slots.
-void clear_positions(const kv::KvGroup& group, kernels::KvType type, int64_t from,
-                     unsigned char* page);
+void clear_positions(const KvLayout& layout, size_t group, int64_t from, unsigned char* page);
 
 }  // namespace optima::engine

@@ -94,8 +94,7 @@ Result<ModelRunner*> ModelImpl::runner(RunnerKind kind, const RunnerResources& r
     return Status(Code::invalid_state,
                   text(file_->name(), ": loaded for its vocabulary only, it cannot run"));
   const std::lock_guard lock(mutex_);
-  std::unique_ptr<ModelRunner>& runner =
-      runners_[static_cast<size_t>(kind.path) * 2 + static_cast<size_t>(kind.result)];
+  std::unique_ptr<ModelRunner>& runner = runners_[std::tuple(kind.path, kind.result, kind.kv_type)];
   if (runner == nullptr) {
     OPTIMA_ASSIGN(runner, create_model_runner({*decoder_, repack_, *packed_}, kind, resources));
   }
@@ -118,7 +117,7 @@ void ModelImpl::add_memory(MemoryUse& use) const {
   const std::lock_guard lock(mutex_);
   use.weights_mapped_bytes += file_->file_bytes();
   use.weights_packed_bytes += packed_->bytes();
-  for (const auto& runner : runners_) {
+  for (const auto& [kind, runner] : runners_) {
     if (runner != nullptr) use.activation_bytes += runner->runner->arena_bytes();
   }
 }

@@ -1,10 +1,11 @@
 // A loaded model: the mapped file, its tokenizer and template, the decoder graph, and one runner
-// for each compute path and result that a session asked for.
+// for each compute path, result and KV type that a session asked for.
 #pragma once
 
-#include <array>
 #include <atomic>
+#include <map>
 #include <mutex>
+#include <tuple>
 
 #include "engine/engine.h"
 #include "engine/grammar_cache.h"
@@ -53,7 +54,9 @@ class ModelImpl final : public Model {
   std::atomic<bool> closed_{false};
   mutable std::mutex mutex_;                                                  // guards what follows
   std::unique_ptr<backend::DeviceWeights> packed_ = create_device_weights();  // of all runners
-  std::array<std::unique_ptr<ModelRunner>, 6> runners_;                       // by RunnerKind
+  // By RunnerKind; null where making one failed.
+  std::map<std::tuple<ComputePath, RunnerResult, kernels::KvType>, std::unique_ptr<ModelRunner>>
+      runners_;
   mutable std::unique_ptr<tokenizer::ChatTemplate> parsed_template_;
   mutable std::optional<uint64_t> fingerprint_;
   std::unique_ptr<GrammarCache> grammars_;

@@ -47,8 +47,7 @@ Result<std::unique_ptr<ModelRunner>> create_model_runner(const ModelWeights& mod
   const model::Decoder& decoder = model.decoder;
   const bool fast = kind.path != ComputePath::reference;
   auto out = std::make_unique<ModelRunner>();
-  const kernels::KvType kv_type = fast ? kernels::KvType::f16 : kernels::KvType::f32;
-  out->kv_type = kv_type;
+  const kernels::KvType kv_type = fast ? kind.kv_type : kernels::KvType::f32;
   out->layout = kv_layout(decoder.config, kv_type);
   out->vocabulary = decoder.config.vocabulary;
   out->result_width =

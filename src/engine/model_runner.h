@@ -20,6 +20,7 @@ enum class RunnerResult : uint8_t { logits, hidden };
 struct RunnerKind {
   ComputePath path = ComputePath::fast;
   RunnerResult result = RunnerResult::logits;
+  kernels::KvType kv_type = kernels::KvType::f16;  // but for the reference path, which has f32
 };
 
 // Most tokens of one batch, all sequences together.
@@ -34,8 +35,7 @@ struct ModelRunner {
   }
   KvLayout layout;
   std::shared_ptr<kv::PagePool> pages;  // the engine's
-  kernels::KvType kv_type{};
-  kv::BlockHash root = 0;  // its own: KV of other runners is of no use
+  kv::BlockHash root = 0;               // its own: KV of other runners is of no use
   std::unique_ptr<backend::Runner> runner;
   int64_t vocabulary = 0;
   int64_t result_width = 0;  // floats of a scored row

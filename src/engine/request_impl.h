@@ -100,9 +100,7 @@ class RequestImpl final : public Request, public std::enable_shared_from_this<Re
   bool cancel_triggered() const;
   bool past_deadline(TimePoint now) const { return deadline_ && now >= *deadline_; }
   // Cancelled or late; needs no lock.
-  bool is_given_up() const {
-    return cancel_triggered() || past_deadline(now());
-  }
+  bool is_given_up() const { return cancel_triggered() || past_deadline(now()); }
   std::optional<TimePoint> deadline() const { return deadline_; }
 
   const scheduler::Standing& standing() const { return standing_; }

@@ -58,9 +58,9 @@ void SessionImpl::drop_kv() {
 
 Status SessionImpl::spill(uint64_t id, const kv::SnapshotWrite& write) const {
   const auto clear = [this](size_t group, int64_t from, unsigned char* page) {
-    clear_positions(runner_->layout.groups[group], runner_->kv_type, from, page);
+    clear_positions(runner_->layout, group, from, page);
   };
-  return kv::write_snapshot({id, static_cast<uint32_t>(runner_->kv_type), rotation_},
+  return kv::write_snapshot({id, static_cast<uint32_t>(runner_->layout.type), rotation_},
                             std::span(tokens_).first(static_cast<size_t>(table_.length())), table_,
                             clear, write);
 }
@@ -70,7 +70,7 @@ Status SessionImpl::unspill(uint64_t id, const kv::SnapshotRead& read) {
   // From a root of its own, as restore().
   table_ = kv::PageTable(*runner_->pages, runner_->layout.groups, runner_->pages->new_root());
   Result<std::vector<int32_t>> tokens =
-      kv::read_snapshot({id, static_cast<uint32_t>(runner_->kv_type), rotation_},
+      kv::read_snapshot({id, static_cast<uint32_t>(runner_->layout.type), rotation_},
                         {context_tokens_, static_cast<int32_t>(runner_->vocabulary)}, table_, read);
   if (!tokens.ok()) return tokens.take_status();
   if (std::equal(tokens->begin(), tokens->end(), tokens_.begin(),
@@ -112,7 +112,7 @@ Result<std::shared_ptr<Session>> SessionImpl::fork() const {
 }
 
 kv::SnapshotIdentity SessionImpl::identity() const {
-  return {model_->fingerprint(), static_cast<uint32_t>(runner_->kv_type), rotation_};
+  return {model_->fingerprint(), static_cast<uint32_t>(runner_->layout.type), rotation_};
 }
 
 // The writer may be slow: it gets a fork, and nobody waits for it.
@@ -124,7 +124,7 @@ Status SessionImpl::save(const kv::SnapshotWrite& write) const {
   const kv::TableList::Entry listed(hub_->tables, table);
   lock.unlock();
   const auto clear = [this](size_t group, int64_t from, unsigned char* page) {
-    clear_positions(runner_->layout.groups[group], runner_->kv_type, from, page);
+    clear_positions(runner_->layout, group, from, page);
   };
   return kv::write_snapshot(identity(), tokens, table, clear, write);
 }

@@ -239,7 +239,7 @@ TEST_F(EmbeddingTest, PoolingBelongsToEmbeddings) {
   options.output = 2;
   EXPECT_EQ(optima_session_create(decoder.get(), &options, &none, nullptr), OPTIMA_E_UNSUPPORTED);
   options.output = 0;
-  options.reserved2 = 1;
+  options.reserved1 = 1;
   EXPECT_EQ(optima_session_create(decoder.get(), &options, &none, nullptr), OPTIMA_E_UNSUPPORTED);
 }
 

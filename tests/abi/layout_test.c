@@ -72,7 +72,7 @@ AT(optima_session_options, prefill_chunk_tokens, 24);
 AT(optima_session_options, path, 32);
 AT(optima_session_options, reserved1, 36);
 AT(optima_session_options, output, 40);
-AT(optima_session_options, reserved2, 44);
+AT(optima_session_options, kv_type, 44);
 AT(optima_session_options, draft_model, 48);
 SIZE(optima_request_desc, 368);
 AT(optima_request_desc, struct_size, 0);

@@ -79,6 +79,7 @@ TEST(OptionsTest, ConstantsAndCpuLists) {
   EXPECT_EQ(options->affinity[1], 1u);
   const Options session = make_options(OPTIMA_OPTIONS_SESSION);
   EXPECT_EQ(set(session, "path", "reference").status, OPTIMA_OK);
+  EXPECT_EQ(set(session, "kv_type", "q8_0").status, OPTIMA_OK);
   const Outcome outcome = set(session, "path", "quick");
   EXPECT_EQ(outcome.status, OPTIMA_E_ARG);
   EXPECT_NE(outcome.message().find("fast, reference"), std::string::npos) << outcome.message();

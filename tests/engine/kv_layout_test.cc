@@ -50,6 +50,25 @@ TEST(KvLayout, LayersOfOneWindowAndHeadSizeShareAGroup) {
   EXPECT_EQ(layout.bytes_per_position, (std::vector<int64_t>{128, 96, 192, 96, 96}));
 }
 
+// Of two heads of 40, so of two blocks a row, nothing stays but positions 0 to 2.
+TEST(KvLayout, ClearedPositionsLoseTheirCodesAndScales) {
+  const KvLayout layout = kv_layout(config_of({{0, 2, 40, 0}}), kernels::KvType::q8_0);
+  ASSERT_EQ(layout.groups.size(), 1u);
+  const int64_t slot = layout.groups[0].slot_bytes;
+  ASSERT_EQ(slot, 2 * (16 * 40 + 2 * 16 * 2));
+  EXPECT_EQ(layout.bytes_per_position, (std::vector<int64_t>{2 * slot / 16}));
+  std::vector<unsigned char> page(static_cast<size_t>(2 * slot), 0xee);
+  clear_positions(layout, 0, 3, page.data());
+  for (int64_t at = 0; at < 2 * slot; ++at) {
+    const int64_t in_half = at % (slot / 2);
+    const bool is_key = at % slot < slot / 2;
+    const bool is_code = in_half < 16 * 40;
+    int64_t position = is_key ? in_half % 16 : in_half / 40;
+    if (!is_code) position = is_key ? (in_half - 16 * 40) / 2 % 16 : (in_half - 16 * 40) / 4;
+    ASSERT_EQ(page[static_cast<size_t>(at)], position < 3 ? 0xee : 0) << "byte " << at;
+  }
+}
+
 TEST(KvLayout, ALayerThatSharesHasItsOwnersPlaceAndNoMember) {
   const KvLayout layout = kv_layout(
       config_of({{9, 2, 16, 0}, {9, 2, 16, 1}, {0, 1, 24, 2}, {9, 2, 16, 1}, {0, 1, 24, 2}}),

@@ -34,7 +34,7 @@ struct KernelTable {
   const kernels::AttentionSplitKernel* attention_split;  // null: few tokens run like many
 };
 
-// The fastest rows that the CPU has (f16 KV, int8 activations).
+// The fastest rows that the CPU has (KV of any type, int8 activations).
 KernelTable fast_kernels();
 // The same, but no result depends on what is computed beside it.
 KernelTable deterministic_kernels();
