@@ -211,8 +211,7 @@ void register_shape(const Variant<Kernel>& row, const Shape& shape,
                     void (*run)(benchmark::State&, const Kernel&, const Shape&)) {
   const std::string name = std::string(row.name) + "/" + shape.model.name +
                            (shape.phase == Phase::prefill ? "/prefill:512" : "/decode") +
-                           "/at:" + std::to_string(shape.depth) + "/" +
-                           (shape.kv_type == KvType::f16 ? "f16" : "f32");
+                           "/at:" + std::to_string(shape.depth) + "/" + kv_type_name(shape.kv_type);
   const Kernel& kernel = row.fn;
   benchmark::RegisterBenchmark(
       name.c_str(), [&kernel, shape, run](benchmark::State& state) { run(state, kernel, shape); })
@@ -231,7 +230,8 @@ int register_all() {
     for (const auto& row : attention_split_variants()) {
       if ((row.isa & ~available) != 0) continue;
       for (const int64_t depth : {512, 4096, 7900})
-        register_shape(row, {model, Phase::decode, depth, KvType::f16}, decode);
+        for (const KvType type : {KvType::f16, KvType::q8_0})
+          register_shape(row, {model, Phase::decode, depth, type}, decode);
     }
   }
   return 0;

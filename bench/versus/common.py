@@ -93,8 +93,8 @@ def add_race_options(parser):
     parser.add_argument("--logits", type=pathlib.Path, help=argparse.SUPPRESS)
 
 
-def run_json(command):
-    done = subprocess.run(command, capture_output=True, text=True)
+def run_json(command, lines=""):
+    done = subprocess.run(command, input=lines, capture_output=True, text=True)
     if done.returncode != 0:
         sys.exit(f"{' '.join(map(str, command))}: {done.stderr.strip()}")
     return json.loads(done.stdout)
@@ -107,10 +107,7 @@ class Fresh:
         self.command = command
 
     def sample(self):
-        done = subprocess.run(self.command, input="\n", capture_output=True, text=True)
-        if done.returncode != 0:
-            sys.exit(f"{' '.join(map(str, self.command))}: {done.stderr.strip()}")
-        return json.loads(done.stdout)
+        return run_json(self.command, "\n")
 
     def close(self):
         pass

@@ -4,7 +4,7 @@ Usage: python bench/versus/table.py --smollm2 MODEL.gguf --gemma MODEL.gguf [--s
        [--only smollm2,depth,...] [--rounds 5] [-t 2] [--optima build/release/bin/optima]
        [--json table.json] [--write docs/PERFORMANCE.md]
 Needs the Python packages llama-cpp-python (built from source on this machine), gguf and numpy; in
---scratch 1.4 GB for one random model at a time.
+--scratch 3 GB for one random model at a time.
 
 Each race is that of llama_cpp.py, with its checks. --json keeps the races of the runs before, so
 that --only can renew a part; --write puts the table between the marks of a Markdown file. Parts:

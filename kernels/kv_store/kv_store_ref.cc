@@ -12,17 +12,16 @@ constexpr float kHalfMax = 65504.0f;
 constexpr uint16_t kHalfNan = 0x7e00;
 
 // NaN stays NaN; everything beyond the largest finite f16 becomes that value.
-uint16_t narrow(float value) {
-  if (value > kHalfMax) value = kHalfMax;
-  if (value < -kHalfMax) value = -kHalfMax;
-  return float_to_half(value);
+float saturate(float value) {
+  if (value > kHalfMax) return kHalfMax;
+  return value < -kHalfMax ? -kHalfMax : value;
 }
 
 void put(float value, float* element) {
   *element = value;
 }
 void put(float value, uint16_t* element) {
-  *element = narrow(value);
+  *element = float_to_half(saturate(value));
 }
 
 template <typename Element>
@@ -53,11 +52,6 @@ struct CodedRow {
   uint16_t* scales;
   int64_t scale_stride;
 };
-
-float saturate(float value) {
-  if (value > kHalfMax) return kHalfMax;
-  return value < -kHalfMax ? -kHalfMax : value;
-}
 
 void encode_block(const float* values, int64_t count, const CodedRow& to) {
   float largest = 0;
