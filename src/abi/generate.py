@@ -3,9 +3,9 @@
 
 Outputs: the public headers, the function table, the option keys, the version script, the symbol
 list, the layout test, and what each emit_<language>.py beside this file says in OUTPUTS (path ->
-function of the spec): the raw layer of that language's binding. What is marked `unstable` is in the unstable header alone. `--freeze`
-appends what is new to tests/abi/frozen_1.txt, the list of promises; every run fails when a promise
-of that list is no longer kept. Needs python3-yaml only.
+function of the spec): the raw layer of that language's binding. What is marked `unstable` is in the
+unstable header alone. `--freeze` appends what is new to tests/abi/frozen_1.txt, the list of
+promises; every run fails when a promise of that list is no longer kept. Needs python3-yaml only.
 """
 import argparse
 import importlib
