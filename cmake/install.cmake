@@ -6,6 +6,9 @@ install(TARGETS sitsoptima EXPORT sitsoptima
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} NAMELINK_COMPONENT development)
 install(FILES ${PROJECT_SOURCE_DIR}/include/optima/optima.h
               ${PROJECT_SOURCE_DIR}/include/optima/optima_unstable.h
+              ${PROJECT_SOURCE_DIR}/include/optima/optima.hpp
+  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/optima COMPONENT development)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/optima/cpp
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/optima COMPONENT development)
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 

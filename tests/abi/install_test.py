@@ -40,9 +40,9 @@ def installed_prefix(args, folder):
     first, moved = folder / "first", folder / "moved"
     run(args.cmake, "--install", args.build, "--prefix", first)
     shutil.move(first, moved)
-    for name in ("optima.h", "optima_unstable.h", "libsitsoptima.so", "libsitsoptima.so.1",
-                 "sits-optima.pc", "sitsoptimaConfig.cmake", "sitsoptimaConfigVersion.cmake",
-                 "LICENSE"):
+    for name in ("optima.h", "optima_unstable.h", "optima.hpp", "session.hpp",
+                 "libsitsoptima.so", "libsitsoptima.so.1", "sits-optima.pc",
+                 "sitsoptimaConfig.cmake", "sitsoptimaConfigVersion.cmake", "LICENSE"):
         find(moved, name)
     leaks = [path for path in moved.rglob("*") if path.suffix in (".pc", ".cmake", ".h")
              and (str(args.source) in path.read_text() or str(folder) in path.read_text())]

@@ -19,7 +19,7 @@ import layers
 
 FOLDERS = ("include", "src", "kernels", "bindings", "examples", "tests", "bench", "docs", "cmake",
            ".ci")
-CPP = (".h", ".cc", ".c", ".inc", ".cuh", ".cu")
+CPP = (".h", ".hpp", ".cc", ".c", ".inc", ".cuh", ".cu")
 TEXTS = CPP + (".py", ".sh", ".cmake", ".txt", ".md", ".yaml", ".json", ".rs", ".go", ".cs")
 LINES_MAX, LINES_HARD, FUNCTION_LINES_MAX, COLUMNS_MAX = 500, 800, 70, 100
 # Beyond ASCII, in comments: what formulas need, and the space marks of the vocabularies.
