@@ -20,11 +20,37 @@ namespace SitsOptima
         Awaiter,
     }
 
+    /// <summary>
+    /// First in, first out. Queue lives in one assembly of Mono and in another of CoreCLR, without a
+    /// forward from the one to the other: an assembly that mcs made would not run there.
+    /// </summary>
+    internal sealed class EventQueue<T>
+    {
+        private readonly LinkedList<T> items = new LinkedList<T>();
+
+        public int Count
+        {
+            get { return items.Count; }
+        }
+
+        public void Enqueue(T item)
+        {
+            items.AddLast(item);
+        }
+
+        public T Dequeue()
+        {
+            T first = items.First.Value;
+            items.RemoveFirst();
+            return first;
+        }
+    }
+
     /// <summary>A submitted request. What is not read-only belongs to the hub's lock.</summary>
     internal sealed class PendingCall : Call
     {
         public readonly Delivery Delivery;
-        public readonly Queue<GenerationEvent> Queue = new Queue<GenerationEvent>();
+        public readonly EventQueue<GenerationEvent> Queue = new EventQueue<GenerationEvent>();
         public readonly Func<bool> HasEvents;
         public TaskCompletionSource<GenerationEvent> Waiter;
         public Request Request;
@@ -65,6 +91,9 @@ namespace SitsOptima
     {
         private const int Forever = -1;
         private const int CloseMs = 2000;
+        // A thread inside the library can be aborted, as at the end of a program, when it comes out.
+        private const int SliceMs = 1000;
+        private const int ClockMs = 10;
 
         private readonly object gate = new object();
         private readonly OptimaEngineHandle engine;
@@ -73,8 +102,8 @@ namespace SitsOptima
         // The leader's own.
         private readonly List<PendingCall> ended = new List<PendingCall>();
         private readonly HashSet<PendingCall> live = new HashSet<PendingCall>();
-        private readonly Queue<KeyValuePair<PendingCall, GenerationEvent>> arrivals =
-            new Queue<KeyValuePair<PendingCall, GenerationEvent>>();
+        private readonly EventQueue<KeyValuePair<PendingCall, GenerationEvent>> arrivals =
+            new EventQueue<KeyValuePair<PendingCall, GenerationEvent>>();
         private int awaited;
         private bool leading, pumping;
 
@@ -116,12 +145,19 @@ namespace SitsOptima
             lock (gate) return call.Queue.Dequeue();
         }
 
-        /// <summary>Takes the events of a cancelled request until the last one.</summary>
+        /// <summary>
+        /// Takes the events of a cancelled request until the last one, which comes within a chunk;
+        /// gives up where it does not, as the library's own destroy functions do.
+        /// </summary>
         public void Drain(PendingCall call)
         {
+            var watch = Stopwatch.StartNew();
             try
             {
-                while (!call.Done) Next(call);
+                while (!call.Done && watch.ElapsedMilliseconds < CloseMs)
+                {
+                    if (WaitUntil(call.HasEvents, SliceMs)) lock (gate) call.Queue.Dequeue();
+                }
             }
             catch (ObjectDisposedException)
             {
@@ -209,8 +245,12 @@ namespace SitsOptima
                     }
                     leading = true;
                 }
-                if (Lead(left) > 0) continue;
-                if (left == 0 || drive == Drive.Library)
+                int slice = left == Forever ? SliceMs : Math.Min(left, SliceMs);
+                long begin = watch.ElapsedMilliseconds;
+                if (Lead(slice) > 0) continue;
+                bool waited = watch.ElapsedMilliseconds - begin >= slice - ClockMs;
+                // The library does not wait when nothing runs.
+                if (left == 0 || (drive == Drive.Library && !waited))
                 {
                     lock (gate) return ready();
                 }
@@ -256,12 +296,19 @@ namespace SitsOptima
                     Step(api, use.Pointer);
                     timeoutMs = 0;
                 }
-                Status status = api.Poll(use.Pointer, (IntPtr)events, (UIntPtr)batch.Length,
-                                         (UIntPtr)sizeof(OptimaEvent), timeoutMs, out count,
-                                         out error);
-                OptimaException.Check(status, error);
-                taken = (int)count;
-                for (int i = 0; i < taken; ++i) Deliver(api, events + i, ref batch[i]);
+                try
+                {
+                }
+                finally
+                {
+                    // Here no abort of the thread comes between taking events and handing them out.
+                    Status status = api.Poll(use.Pointer, (IntPtr)events, (UIntPtr)batch.Length,
+                                             (UIntPtr)sizeof(OptimaEvent), timeoutMs, out count,
+                                             out error);
+                    OptimaException.Check(status, error);
+                    taken = (int)count;
+                    for (int i = 0; i < taken; ++i) Deliver(api, events + i, ref batch[i]);
+                }
             }
             foreach (PendingCall call in ended) call.Unwatch();
             ended.Clear();

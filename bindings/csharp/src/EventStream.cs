@@ -58,10 +58,17 @@ namespace SitsOptima
         public async Task DisposeAsync()
         {
             call.Request.Cancel();
-            while (!ended)
+            try
             {
-                GenerationEvent next = await hub.NextAsync(call).ConfigureAwait(false);
-                ended = next.Type == EventType.Done;
+                while (!ended)
+                {
+                    GenerationEvent next = await hub.NextAsync(call).ConfigureAwait(false);
+                    ended = next.Type == EventType.Done;
+                }
+            }
+            catch (ObjectDisposedException)
+            {
+                // The engine is gone, and its events with it.
             }
             call.Request.Dispose();
         }

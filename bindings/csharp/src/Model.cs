@@ -28,7 +28,7 @@ namespace SitsOptima
     /// A loaded model: weights, tokenizer, metadata. Read-only, shared by its sessions; methods may
     /// be called from any thread.
     /// </summary>
-    public sealed class Model : IDisposable
+    public sealed partial class Model : IDisposable
     {
         private readonly OptimaModelHandle handle = new OptimaModelHandle();
 

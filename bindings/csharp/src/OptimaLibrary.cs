@@ -124,6 +124,8 @@ namespace SitsOptima
             string named = path ?? Environment.GetEnvironmentVariable(Variable);
             if (!string.IsNullOrEmpty(named))
             {
+                // A bare name would be the system loader's to find.
+                if (File.Exists(named)) named = System.IO.Path.GetFullPath(named);
                 found = Directory.Exists(named) ? FromFolder(named, tried) : FromFile(named, tried);
                 string who = path != null ? "OptimaLibrary.Path" : Variable;
                 if (found == null) throw new LibraryNotFoundException(who + " = " + named, tried);

@@ -171,6 +171,10 @@ namespace SitsOptima
                                     CancellationToken token = default(CancellationToken))
         {
             if (texts == null) throw new ArgumentNullException("texts");
+            foreach (string text in texts)
+            {
+                if (text == null) throw new ArgumentException("one of them is null", "texts");
+            }
             float[] all = null;
             var call = new Call(options ?? new RequestOptions(), null, token);
             Blocking(call, (IntPtr session, ref OptimaRequestDesc desc, Arena arena) =>

@@ -97,6 +97,8 @@ namespace SitsOptima.Tests
                 Check.Throws<ArgumentNullException>(
                     () => host.Session.Generate(new RequestOptions("x") { Stops = new string[1] }),
                     "no stop");
+                Check.Throws<ArgumentException>(
+                    () => host.Session.EmbedTexts(new[] { "x", null }), "no text");
                 Check.Throws<UnsupportedException>(
                     () => host.Model.CreateSession(new SessionOptions
                     {

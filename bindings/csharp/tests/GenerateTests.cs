@@ -54,6 +54,49 @@ namespace SitsOptima.Tests
             }
         }
 
+        public static void Metadata()
+        {
+            using (var host = new Host())
+            {
+                Model model = host.Model;
+                Check.Equal<object>("llama", model.GetMetadata("general.architecture"), "string");
+                Check.Equal<object>(256L, model.GetMetadata("llama.context_length"), "integer");
+                Check.Equal<object>(false, model.GetMetadata("tokenizer.ggml.add_bos_token"),
+                                    "boolean");
+                var epsilon = (double)model.GetMetadata(
+                    "llama.attention.layer_norm_rms_epsilon");
+                Check.True(Math.Abs(epsilon - 1e-5) < 1e-9, "real " + epsilon);
+                var tokens = (object[])model.GetMetadata("tokenizer.ggml.tokens");
+                Check.Equal(297, tokens.Length, "array");
+                Check.Equal<object>("<|im_start|>", tokens[1], "item");
+                Check.Equal<object>(null, model.GetMetadata("no.such.key"), "no key");
+                string[] keys = model.GetMetadataKeys();
+                Check.Equal("general.architecture", keys[0], "first key");
+                Check.Equal((int)model.Info.MetadataCount, keys.Distinct().Count(), "keys");
+            }
+        }
+
+        public static void Vocabulary()
+        {
+            using (var host = new Host())
+            {
+                Model model = host.Model;
+                Check.Equal("<|im_end|>", model.GetTokenText(2), "text");
+                Check.Equal(2, model.FindToken("<|im_end|>"), "id");
+                Check.Equal(TokenKind.Control, model.GetTokenKind(2), "kind");
+                Check.True(model.EndsGeneration(2) && !model.EndsGeneration(40), "ends");
+                Check.Equal(-1, model.FindToken("no such token"), "none");
+                Check.Equal(null, model.GetTokenText(297), "out of range");
+            }
+        }
+
+        public static void Probe()
+        {
+            Machine machine = Machine.Probe();
+            Check.True(machine.Figures.Threads > 0 && machine.Isa.Length > 0, "CPUs");
+            Check.Equal(0.0, machine.Figures.ReadRoofGbPerS, "nothing was measured");
+        }
+
         public static void Logits()
         {
             var session = new SessionOptions { Path = ComputePath.Reference };

@@ -181,6 +181,7 @@ namespace SitsOptima.Tests
         private static int Main(string[] args)
         {
             Type group;
+            if (args.Length == 1 && args[0] == "leave") return LifetimeTests.Leave();
             if (args.Length < 1 || !Groups.TryGetValue(args[0], out group))
             {
                 Console.Error.WriteLine("usage: Tests.exe " + string.Join("|", Groups.Keys));

@@ -29,7 +29,8 @@ namespace SitsOptima.Tests
                 }
                 Round(golden);
             }
-            Check.Equal(files, filesNow, "descriptors");
+            // A runtime may open a few of its own.
+            Check.True(filesNow < files + 8, "descriptors: " + files + ", then " + filesNow);
             Check.True(threadsNow <= threads, "threads: " + threads + ", then " + threadsNow);
             // Huge pages and the collector's heap come and go by 2 and 4 MB, hence the least of
             // several samples. A leaked session would be 1.8 MB a round, a leaked model 160 kB.
@@ -145,6 +146,36 @@ namespace SitsOptima.Tests
                                                            "afterwards");
                 Check.Equal(Status.State, caught.Status, "status");
             }
+        }
+
+        /// <summary>
+        /// Leaves work of every kind running; the program is to end all the same.
+        /// </summary>
+        public static int Leave()
+        {
+            var host = new Host();
+            EventStream awaited = host.Session.StreamAsync(CancelTests.Endless());
+            Check.True(awaited.MoveNextAsync().Result, "an awaited event");
+            var reading = new ManualResetEventSlim();
+            var reader = new Thread(() =>
+            {
+                Session session = host.Model.CreateSession();
+                foreach (GenerationEvent e in session.Stream(CancelTests.Endless())) reading.Set();
+            });
+            reader.IsBackground = true;
+            reader.Start();
+            reading.Wait();
+            var calling = new ManualResetEventSlim();
+            var caller = new Thread(() => host.Model.CreateSession().Generate(
+                CancelTests.Endless(), e =>
+                {
+                    calling.Set();
+                    return Verdict.Continue;
+                }));
+            caller.IsBackground = true;
+            caller.Start();
+            calling.Wait();
+            return 0;
         }
 
         private static void Measure(out long rss, out int files, out int threads)
