@@ -1,6 +1,7 @@
-// Which instruction sets this process may use: what the CPU has (CPUID) and whose registers the
-// operating system saves on a context switch (XCR0). Both are needed; a kernel that trusts CPUID
-// alone faults under an OS or hypervisor that masks the wide state.
+// Which instruction sets this process may use. On x86: what the CPU has (CPUID) and whose registers
+// the operating system saves on a context switch (XCR0). Both are needed; a kernel that trusts
+// CPUID alone faults under an OS or hypervisor that masks the wide state. On Arm: what the
+// operating system says, which has looked at both.
 
 #include "kernels/isa.h"
 
@@ -79,9 +80,23 @@ IsaMask detect_x86() {
 
 }  // namespace
 
-IsaMask detect_isa() {
+IsaMask isa_of_arm(uint64_t hwcap, uint64_t hwcap2) {
+  // Bits of the two words as Linux has numbered them for arm64 (uapi/asm/hwcap.h).
+  constexpr uint64_t kAsimd = 1u << 1;
+  constexpr uint64_t kAsimdDp = 1u << 20;
+  constexpr uint64_t kI8mm = 1u << 13;  // of the second
+  if ((hwcap & kAsimd) == 0) return kIsaNone;
+  IsaMask mask = kIsaNeon;
+  if ((hwcap & kAsimdDp) != 0) mask |= kIsaNeonDot;
+  if ((hwcap2 & kI8mm) != 0) mask |= kIsaNeonI8mm;
+  return mask;
+}
+
+IsaMask detect_isa([[maybe_unused]] uint64_t hwcap, [[maybe_unused]] uint64_t hwcap2) {
 #if defined(__x86_64__)
   return detect_x86();
+#elif defined(__aarch64__)
+  return isa_of_arm(hwcap, hwcap2);
 #else
   return kIsaNone;
 #endif
@@ -99,6 +114,12 @@ const char* isa_name(IsaMask single_bit) {
       return "avx512bf16";
     case kIsaAvxVnni:
       return "avxvnni";
+    case kIsaNeon:
+      return "neon";
+    case kIsaNeonDot:
+      return "neondot";
+    case kIsaNeonI8mm:
+      return "neoni8mm";
     default:
       return "baseline";
   }

@@ -7,18 +7,37 @@ namespace optima::kernels {
 
 using IsaMask = uint32_t;
 
-inline constexpr IsaMask kIsaNone = 0;              // x86-64-v2, or the baseline elsewhere
-inline constexpr IsaMask kIsaAvx2 = 1u << 0;        // AVX2 + FMA + F16C + BMI1/2, OS saves ymm
-inline constexpr IsaMask kIsaAvx512 = 1u << 1;      // F, BW, DQ, VL, OS saves zmm
+inline constexpr IsaMask kIsaNone = 0;          // what the compiler was told: x86-64-v2, Armv8.0
+inline constexpr IsaMask kIsaAvx2 = 1u << 0;    // AVX2 + FMA + F16C + BMI1/2, OS saves ymm
+inline constexpr IsaMask kIsaAvx512 = 1u << 1;  // F, BW, DQ, VL, OS saves zmm
 inline constexpr IsaMask kIsaAvx512Vnni = 1u << 2;  // VNNI (with kIsaAvx512) and VBMI
 inline constexpr IsaMask kIsaAvx512Bf16 = 1u << 3;
-inline constexpr IsaMask kIsaAvxVnni = 1u << 4;  // VEX-coded VNNI
+inline constexpr IsaMask kIsaAvxVnni = 1u << 4;    // VEX-coded VNNI
+inline constexpr IsaMask kIsaNeon = 1u << 8;       // Advanced SIMD of 64-bit Arm
+inline constexpr IsaMask kIsaNeonDot = 1u << 9;    // int8 dot products (FEAT_DotProd)
+inline constexpr IsaMask kIsaNeonI8mm = 1u << 10;  // int8 matrix products (FEAT_I8MM)
 inline constexpr IsaMask kIsaAll = ~0u;
 
-// Asks CPUID and XGETBV; pure, cheap, no cache.
-IsaMask detect_isa();
+inline constexpr IsaMask kIsaOfX86 =
+    kIsaAvx2 | kIsaAvx512 | kIsaAvx512Vnni | kIsaAvx512Bf16 | kIsaAvxVnni;
+inline constexpr IsaMask kIsaOfArm = kIsaNeon | kIsaNeonDot | kIsaNeonI8mm;
 
-// "avx2", "avx512", "avx512vnni", ... of one bit; "baseline" for kIsaNone or an unknown bit.
+// Those that a CPU of the architecture compiled for may have: rows that need others are left out of
+// the arrays of variants, and their files out of the build (CMakeLists.txt).
+#if defined(__x86_64__)
+inline constexpr IsaMask kIsaHere = kIsaOfX86;
+#elif defined(__aarch64__)
+inline constexpr IsaMask kIsaHere = kIsaOfArm;
+#else
+inline constexpr IsaMask kIsaHere = kIsaNone;
+#endif
+
+// x86: asks CPUID and XGETBV. Arm, where no instruction is every process's to ask: isa_of_arm() of
+// what the operating system says, Linux's words AT_HWCAP and AT_HWCAP2 (base/cpu_words.h). Pure.
+IsaMask detect_isa(uint64_t hwcap, uint64_t hwcap2);
+IsaMask isa_of_arm(uint64_t hwcap, uint64_t hwcap2);
+
+// "avx2", "avx512", "neon", ... of one bit; "baseline" for kIsaNone or an unknown bit.
 const char* isa_name(IsaMask single_bit);
 
 }  // namespace optima::kernels

@@ -220,7 +220,7 @@ void register_shape(const Variant<Kernel>& row, const Shape& shape,
 }
 
 int register_all() {
-  const IsaMask available = detect_isa();
+  const IsaMask available = host_isa();
   for (const Model& model : kModels) {
     for (const auto& row : attention_variants()) {
       if ((row.isa & ~available) != 0) continue;

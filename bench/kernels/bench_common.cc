@@ -72,7 +72,7 @@ struct Multiply {
 
 Multiply best_multiply() {
 #if defined(__x86_64__)
-  const IsaMask isa = detect_isa();
+  const IsaMask isa = host_isa();
   if ((isa & kIsaAvx512) == kIsaAvx512) return {multiply_avx512, 16};
   if ((isa & kIsaAvx2) == kIsaAvx2) return {multiply_avx2, 8};
 #endif

@@ -5,7 +5,16 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/cpu_words.h"
+#include "kernels/isa.h"
+
 namespace optima::kernels {
+
+// The instruction sets of this machine: rows that need others are left out.
+inline IsaMask host_isa() {
+  const CpuWords words = cpu_words();
+  return detect_isa(words.hwcap, words.hwcap2);
+}
 
 // Pages of our own, present before the clock starts and with ordinary page size.
 class Buffer {

@@ -65,7 +65,7 @@ struct Problem {
         xq(quantised_rows_at(xq_block.data(), rows, s.k)),
         panels(panels_bytes(packer, s)) {
     for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i % 255) - 127.0f;
-    best(quantise_rows_variants(), detect_isa()).fn(x.data(), s.k, 0, rows, xq);
+    best(quantise_rows_variants(), host_isa()).fn(x.data(), s.k, 0, rows, xq);
     if (packer == nullptr) return;
     std::vector<unsigned char> scratch(packer->scratch_bytes(rows, s.k));
     MatmulArgs args = {};
@@ -188,7 +188,7 @@ void quantise(benchmark::State& state, QuantiseRowsFn fn, int64_t k) {
 }
 
 int register_all() {
-  const IsaMask available = detect_isa();
+  const IsaMask available = host_isa();
   for (const auto& row : matmul_variants()) {
     if ((row.isa & ~available) != 0) continue;
     for (const Shape& shape : kGemv) register_shape(row, shape, {1, 2, 4, 8, 16, 32});

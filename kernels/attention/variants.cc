@@ -11,7 +11,6 @@ using MergeFn = void(const AttentionArgs& args, int64_t row_begin, int64_t row_e
                      const float* partial);
 using ScratchFn = size_t(int64_t heads, int64_t kv_heads, int64_t head_dim);
 
-#if defined(__x86_64__)
 namespace avx512 {
 ItemsFn attention;
 SplitFn attention_split;
@@ -24,7 +23,12 @@ SplitFn attention_split;
 MergeFn attention_merge;
 ScratchFn attention_scratch;
 }  // namespace avx2
-#endif
+namespace neon {
+ItemsFn attention;
+SplitFn attention_split;
+MergeFn attention_merge;
+ScratchFn attention_scratch;
+}  // namespace neon
 namespace baseline {
 ItemsFn attention;
 SplitFn attention_split;
@@ -33,31 +37,31 @@ ScratchFn attention_scratch;
 }  // namespace baseline
 
 Variants<AttentionKernel> attention_variants() {
-  static constexpr Variant<AttentionKernel> kRows[] = {
-#if defined(__x86_64__)
-    {"attention_avx512", kIsaAvx512, {avx512::attention, avx512::attention_scratch}},
-    {"attention_avx2", kIsaAvx2, {avx2::attention, avx2::attention_scratch}},
-#endif
-    {"attention_base", kIsaNone, {baseline::attention, baseline::attention_scratch}},
-  };
-  return {kRows, sizeof(kRows) / sizeof(kRows[0])};
+  static constexpr auto kRows = rows_here<AttentionKernel>({
+      {"attention_avx512", kIsaAvx512, {avx512::attention, avx512::attention_scratch}},
+      {"attention_avx2", kIsaAvx2, {avx2::attention, avx2::attention_scratch}},
+      {"attention_neon", kIsaNeon, {neon::attention, neon::attention_scratch}},
+      {"attention_base", kIsaNone, {baseline::attention, baseline::attention_scratch}},
+  });
+  return kRows.variants();
 }
 
 Variants<AttentionSplitKernel> attention_split_variants() {
-  static constexpr Variant<AttentionSplitKernel> kRows[] = {
-#if defined(__x86_64__)
-    {"attention_split_avx512",
-     kIsaAvx512,
-     {avx512::attention_split, avx512::attention_merge, avx512::attention_scratch}},
-    {"attention_split_avx2",
-     kIsaAvx2,
-     {avx2::attention_split, avx2::attention_merge, avx2::attention_scratch}},
-#endif
-    {"attention_split_base",
-     kIsaNone,
-     {baseline::attention_split, baseline::attention_merge, baseline::attention_scratch}},
-  };
-  return {kRows, sizeof(kRows) / sizeof(kRows[0])};
+  static constexpr auto kRows = rows_here<AttentionSplitKernel>({
+      {"attention_split_avx512",
+       kIsaAvx512,
+       {avx512::attention_split, avx512::attention_merge, avx512::attention_scratch}},
+      {"attention_split_avx2",
+       kIsaAvx2,
+       {avx2::attention_split, avx2::attention_merge, avx2::attention_scratch}},
+      {"attention_split_neon",
+       kIsaNeon,
+       {neon::attention_split, neon::attention_merge, neon::attention_scratch}},
+      {"attention_split_base",
+       kIsaNone,
+       {baseline::attention_split, baseline::attention_merge, baseline::attention_scratch}},
+  });
+  return kRows.variants();
 }
 
 }  // namespace optima::kernels

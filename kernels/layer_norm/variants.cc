@@ -4,20 +4,20 @@
 namespace optima::kernels {
 
 void layer_norm_ref(const LayerNormArgs& args, int64_t row_begin, int64_t row_end);
-#if defined(__x86_64__)
 namespace avx2 {
 void layer_norm(const LayerNormArgs& args, int64_t row_begin, int64_t row_end);
 }
-#endif
+namespace neon {
+void layer_norm(const LayerNormArgs& args, int64_t row_begin, int64_t row_end);
+}
 
 Variants<LayerNormFn> layer_norm_variants() {
-  static constexpr Variant<LayerNormFn> kRows[] = {
-#if defined(__x86_64__)
-    {"layer_norm_avx2", kIsaAvx2, avx2::layer_norm},
-#endif
-    {"layer_norm_ref", kIsaNone, layer_norm_ref},
-  };
-  return {kRows, sizeof(kRows) / sizeof(kRows[0])};
+  static constexpr auto kRows = rows_here<LayerNormFn>({
+      {"layer_norm_avx2", kIsaAvx2, avx2::layer_norm},
+      {"layer_norm_neon", kIsaNeon, neon::layer_norm},
+      {"layer_norm_ref", kIsaNone, layer_norm_ref},
+  });
+  return kRows.variants();
 }
 
 }  // namespace optima::kernels

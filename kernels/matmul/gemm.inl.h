@@ -8,7 +8,7 @@
 //         for a panel, for kColumns activation rows: Kernel::run
 //
 // Unpacking costs about as much as four activation rows. Kernel is the part that differs between
-// instruction sets (tile_avx2.inl.h, tile_vnni.inl.h).
+// instruction sets (tile_avx2.inl.h, tile_dot.inl.h).
 #pragma once
 
 #include <stdint.h>
@@ -113,7 +113,7 @@ struct Unpacker {
     V::transpose(rows, columns);
     for (int j = 0; j < 8; ++j) {
       typename V::Bytes codes = columns[j];
-      if constexpr (F::kSigned8) codes = V::bit_xor(codes, V::fill(-128));
+      if constexpr (F::kSigned8 && !Kernel::kSignedCodes) codes = V::bit_xor(codes, V::fill(-128));
       if constexpr (kPlanes) {
         V::store(tile[I].codes[j], V::bit_and(codes, V::fill(15)));
         V::store(tile[I].codes[j] + 32, V::bit_and(V::template shift<4>(codes), V::fill(15)));
@@ -165,7 +165,7 @@ struct FileRows {
   using F = Format<typename Kernel::V, T>;
   using Unpack = Unpacker<F, Kernel>;
   static constexpr TileTraits kTraits = {F::kSub, F::kHasMin, Unpack::kPlanes};
-  static constexpr int kOffset = F::kSigned8 ? 128 : F::kOffset;
+  static constexpr int kOffset = !F::kSigned8 ? F::kOffset : Kernel::kSignedCodes ? 0 : 128;
   static constexpr int kRows = Unpack::kRows;  // of a tile
 
   static int64_t stride(int64_t blocks) {

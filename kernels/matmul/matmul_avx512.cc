@@ -1,13 +1,13 @@
 // Matrix products on AVX-512 with VNNI.
 
 #include "kernels/matmul/dispatch.inl.h"
-#include "kernels/matmul/panel_vnni.inl.h"
+#include "kernels/matmul/panel_dot.inl.h"
 #include "kernels/matmul/rows.h"
 #include "kernels/vec/avx512.h"
 
 namespace optima::kernels {
 namespace {
-constexpr KernelTable kTable = make_table<PanelVnni<Avx512>>();
+constexpr KernelTable kTable = make_table<PanelDot<Avx512>>();
 }  // namespace
 
 namespace avx512 {

@@ -22,6 +22,7 @@ struct PanelPacker {
   struct Shape {
     using V = Vector;
     static constexpr bool kWideCodes = true;
+    static constexpr bool kSignedCodes = false;
   };
   using Rows = FileRows<Shape, T>;
   using F = typename Rows::F;
@@ -166,7 +167,8 @@ struct PanelTiles {
   using V = typename Kernel::V;
   static constexpr bool kPlanes = Panel.code_bits == 8 && !Kernel::kWideCodes;
   static constexpr TileTraits kTraits = {panel_sub(Panel), Panel.has_min, kPlanes};
-  static constexpr int kOffset = panel_code_offset(Panel);
+  static constexpr bool kSigned = Panel.code_bits == 8 && Kernel::kSignedCodes;
+  static constexpr int kOffset = kSigned ? 0 : panel_code_offset(Panel);
   static constexpr int kRows = kPlanes ? 8 : kPanelRows;
 
   template <int... J>
@@ -183,6 +185,10 @@ struct PanelTiles {
         const typename V::Bytes both = V::load(codes + 64 * j + 32 * half);
         V::store(tile->codes[j], V::bit_and(both, mask));
         V::store(tile->codes[j] + 32, V::bit_and(V::template shift<4>(both), mask));
+      }
+    } else if constexpr (kSigned) {
+      for (int i = 0; i < 16; ++i) {
+        V::store(tile->codes[0] + 32 * i, V::bit_xor(V::load(codes + 32 * i), V::fill(-128)));
       }
     } else if constexpr (Panel.code_bits == 8) {
       memcpy(tile->codes, codes, sizeof tile->codes);

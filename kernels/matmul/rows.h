@@ -11,7 +11,6 @@ void quantise_rows(const float* x, int64_t k, int64_t row_begin, int64_t row_end
 void matmul(const MatmulArgs& args, int64_t n_begin, int64_t n_end);
 }  // namespace baseline
 
-#if defined(__x86_64__)
 namespace avx2 {
 void quantise_rows(const float* x, int64_t k, int64_t row_begin, int64_t row_end,
                    const QuantisedRows& out);
@@ -27,6 +26,28 @@ size_t matmul_scratch_bytes(int64_t m, int64_t k);
 size_t matmul_panels_bytes(WeightType type, int64_t n, int64_t k);
 void matmul_pack(const MatmulArgs& args, int64_t n_begin, int64_t n_end, uint8_t* panels);
 }  // namespace avx512
-#endif
+
+namespace neon {
+void quantise_rows(const float* x, int64_t k, int64_t row_begin, int64_t row_end,
+                   const QuantisedRows& out);
+void matmul(const MatmulArgs& args, int64_t n_begin, int64_t n_end);
+size_t matmul_scratch_bytes(int64_t m, int64_t k);
+size_t matmul_panels_bytes(WeightType type, int64_t n, int64_t k);
+void matmul_pack(const MatmulArgs& args, int64_t n_begin, int64_t n_end, uint8_t* panels);
+}  // namespace neon
+
+namespace neon_dot {
+void matmul(const MatmulArgs& args, int64_t n_begin, int64_t n_end);
+size_t matmul_scratch_bytes(int64_t m, int64_t k);
+size_t matmul_panels_bytes(WeightType type, int64_t n, int64_t k);
+void matmul_pack(const MatmulArgs& args, int64_t n_begin, int64_t n_end, uint8_t* panels);
+}  // namespace neon_dot
+
+namespace neon_i8mm {
+void matmul(const MatmulArgs& args, int64_t n_begin, int64_t n_end);
+size_t matmul_scratch_bytes(int64_t m, int64_t k);
+size_t matmul_panels_bytes(WeightType type, int64_t n, int64_t k);
+void matmul_pack(const MatmulArgs& args, int64_t n_begin, int64_t n_end, uint8_t* panels);
+}  // namespace neon_i8mm
 
 }  // namespace optima::kernels

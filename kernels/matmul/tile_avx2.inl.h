@@ -17,6 +17,7 @@ namespace {
 struct TileAvx2 {
   using V = Avx2;
   static constexpr bool kWideCodes = false;  // 8-bit codes need planes
+  static constexpr bool kSignedCodes = false;
   static constexpr int kColumns = 3;
   static constexpr int kPanels = 1;
 

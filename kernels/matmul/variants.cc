@@ -5,15 +5,13 @@
 namespace optima::kernels {
 namespace {
 
-constexpr Variant<QuantiseRowsFn> kQuantiseRows[] = {
-#if defined(__x86_64__)
+constexpr auto kQuantiseRows = rows_here<QuantiseRowsFn>({
     {"quantise_rows_avx2", kIsaAvx2, avx2::quantise_rows},
-#endif
+    {"quantise_rows_neon", kIsaNeon, neon::quantise_rows},
     {"quantise_rows_base", kIsaNone, baseline::quantise_rows},
-};
+});
 
-constexpr Variant<MatmulKernel> kMatmul[] = {
-#if defined(__x86_64__)
+constexpr auto kMatmul = rows_here<MatmulKernel>({
     {"matmul_avx512vnni",
      kIsaAvx2 | kIsaAvx512 | kIsaAvx512Vnni,
      {avx512::matmul, avx512::matmul_scratch_bytes, 32, avx512::matmul_panels_bytes,
@@ -21,22 +19,27 @@ constexpr Variant<MatmulKernel> kMatmul[] = {
     {"matmul_avx2",
      kIsaAvx2,
      {avx2::matmul, avx2::matmul_scratch_bytes, 16, avx2::matmul_panels_bytes, avx2::matmul_pack}},
-#endif
+    {"matmul_neoni8mm",
+     kIsaNeon | kIsaNeonDot | kIsaNeonI8mm,
+     {neon_i8mm::matmul, neon_i8mm::matmul_scratch_bytes, 16, neon_i8mm::matmul_panels_bytes,
+      neon_i8mm::matmul_pack}},
+    {"matmul_neondot",
+     kIsaNeon | kIsaNeonDot,
+     {neon_dot::matmul, neon_dot::matmul_scratch_bytes, 16, neon_dot::matmul_panels_bytes,
+      neon_dot::matmul_pack}},
+    {"matmul_neon",
+     kIsaNeon,
+     {neon::matmul, neon::matmul_scratch_bytes, 16, neon::matmul_panels_bytes, neon::matmul_pack}},
     {"matmul_base", kIsaNone, {baseline::matmul, nullptr, 1, nullptr, nullptr}},
-};
-
-template <typename Fn, size_t N>
-constexpr Variants<Fn> variants_of(const Variant<Fn> (&rows)[N]) {
-  return {rows, N};
-}
+});
 
 }  // namespace
 
 Variants<QuantiseRowsFn> quantise_rows_variants() {
-  return variants_of(kQuantiseRows);
+  return kQuantiseRows.variants();
 }
 Variants<MatmulKernel> matmul_variants() {
-  return variants_of(kMatmul);
+  return kMatmul.variants();
 }
 
 }  // namespace optima::kernels

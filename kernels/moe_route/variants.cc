@@ -6,10 +6,10 @@ namespace optima::kernels {
 void moe_route_ref(const MoeRouteArgs& args, int64_t row_begin, int64_t row_end);
 
 Variants<MoeRouteFn> moe_route_variants() {
-  static constexpr Variant<MoeRouteFn> kRows[] = {
+  static constexpr auto kRows = rows_here<MoeRouteFn>({
       {"moe_route_ref", kIsaNone, moe_route_ref},
-  };
-  return {kRows, sizeof(kRows) / sizeof(kRows[0])};
+  });
+  return kRows.variants();
 }
 
 }  // namespace optima::kernels

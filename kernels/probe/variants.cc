@@ -7,7 +7,6 @@ using SumFn = uint64_t(const void* data, size_t bytes);
 using MultiplyFn = uint32_t(int64_t rounds);
 using MacsFn = int64_t();
 
-#if defined(__x86_64__)
 namespace avx512 {
 SumFn read_plain;
 SumFn read_prefetched;
@@ -20,7 +19,20 @@ SumFn read_prefetched;
 MultiplyFn multiply_int8;
 MacsFn int8_macs_per_round;
 }  // namespace avx2
-#endif
+namespace neon {
+SumFn read_plain;
+SumFn read_prefetched;
+MultiplyFn multiply_int8;
+MacsFn int8_macs_per_round;
+}  // namespace neon
+namespace neon_dot {
+MultiplyFn multiply_int8;
+MacsFn int8_macs_per_round;
+}  // namespace neon_dot
+namespace neon_i8mm {
+MultiplyFn multiply_int8;
+MacsFn int8_macs_per_round;
+}  // namespace neon_i8mm
 namespace baseline {
 SumFn read_plain;
 SumFn read_prefetched;
@@ -29,27 +41,31 @@ MacsFn int8_macs_per_round;
 }  // namespace baseline
 
 Variants<ReadKernel> read_variants() {
-  static constexpr Variant<ReadKernel> kRows[] = {
-#if defined(__x86_64__)
-    {"read_avx512", kIsaAvx512, {avx512::read_plain, avx512::read_prefetched}},
-    {"read_avx2", kIsaAvx2, {avx2::read_plain, avx2::read_prefetched}},
-#endif
-    {"read_base", kIsaNone, {baseline::read_plain, baseline::read_prefetched}},
-  };
-  return {kRows, sizeof kRows / sizeof kRows[0]};
+  static constexpr auto kRows = rows_here<ReadKernel>({
+      {"read_avx512", kIsaAvx512, {avx512::read_plain, avx512::read_prefetched}},
+      {"read_avx2", kIsaAvx2, {avx2::read_plain, avx2::read_prefetched}},
+      {"read_neon", kIsaNeon, {neon::read_plain, neon::read_prefetched}},
+      {"read_base", kIsaNone, {baseline::read_plain, baseline::read_prefetched}},
+  });
+  return kRows.variants();
 }
 
 Variants<Int8Kernel> int8_roof_variants() {
-  static constexpr Variant<Int8Kernel> kRows[] = {
-#if defined(__x86_64__)
-    {"int8_roof_avx512vnni",
-     kIsaAvx512 | kIsaAvx512Vnni,
-     {avx512::multiply_int8, avx512::int8_macs_per_round}},
-    {"int8_roof_avx2", kIsaAvx2, {avx2::multiply_int8, avx2::int8_macs_per_round}},
-#endif
-    {"int8_roof_base", kIsaNone, {baseline::multiply_int8, baseline::int8_macs_per_round}},
-  };
-  return {kRows, sizeof kRows / sizeof kRows[0]};
+  static constexpr auto kRows = rows_here<Int8Kernel>({
+      {"int8_roof_avx512vnni",
+       kIsaAvx512 | kIsaAvx512Vnni,
+       {avx512::multiply_int8, avx512::int8_macs_per_round}},
+      {"int8_roof_avx2", kIsaAvx2, {avx2::multiply_int8, avx2::int8_macs_per_round}},
+      {"int8_roof_neoni8mm",
+       kIsaNeon | kIsaNeonI8mm,
+       {neon_i8mm::multiply_int8, neon_i8mm::int8_macs_per_round}},
+      {"int8_roof_neondot",
+       kIsaNeon | kIsaNeonDot,
+       {neon_dot::multiply_int8, neon_dot::int8_macs_per_round}},
+      {"int8_roof_neon", kIsaNeon, {neon::multiply_int8, neon::int8_macs_per_round}},
+      {"int8_roof_base", kIsaNone, {baseline::multiply_int8, baseline::int8_macs_per_round}},
+  });
+  return kRows.variants();
 }
 
 }  // namespace optima::kernels

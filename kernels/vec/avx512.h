@@ -8,6 +8,13 @@ namespace optima::kernels {
 namespace {
 
 struct Avx512 : Avx2 {
+  // What the micro-kernels (matmul/tile_dot.inl.h, matmul/panel_dot.inl.h) make of the registers.
+  static constexpr bool kSignedCodes = false;  // 8-bit codes are unsigned, offset by 128
+  static constexpr bool kSquares = false;      // there are no products of two rows by two
+  static constexpr int kTileColumns = 6;
+  static constexpr int kTilePanels = 2;
+  static constexpr int kPanelColumns = 8;
+
   static Bytes expand_bits(uint32_t bits, int8_t value) {
     return _mm256_maskz_set1_epi8(static_cast<__mmask32>(bits), value);
   }

@@ -51,6 +51,11 @@ struct F32Avx2 {
   static inline Reg div(Reg a, Reg b) { return _mm256_div_ps(a, b); }
   // a * b + c; in one rounding where the machine can.
   static inline Reg fma(Reg a, Reg b, Reg c) { return _mm256_fmadd_ps(a, b, c); }
+  static inline Reg fma_minus(Reg a, Reg b, Reg c) {
+    return _mm256_fmsub_ps(a, b, c);
+  }  // a * b - c
+  // a * b - c in even lanes, a * b + c in odd ones.
+  static inline Reg fma_alternate(Reg a, Reg b, Reg c) { return _mm256_fmaddsub_ps(a, b, c); }
   // b where either is NaN.
   static inline Reg max(Reg a, Reg b) { return _mm256_max_ps(a, b); }
   static inline Reg min(Reg a, Reg b) { return _mm256_min_ps(a, b); }
@@ -78,6 +83,33 @@ struct F32Avx2 {
     return _mm256_castsi256_ps(_mm256_add_epi32(biased, _mm256_set1_epi32(127 << 23)));
   }
 
+  // Every even (odd) lane, and the same in the lane after (before) it.
+  static inline Reg even_twice(Reg v) { return _mm256_moveldup_ps(v); }
+  static inline Reg odd_twice(Reg v) { return _mm256_movehdup_ps(v); }
+  static inline Reg swap_pairs(Reg v) { return _mm256_permute_ps(v, 0xb1); }
+  // The even (odd) lanes of a, then those of b.
+  static inline Reg even_of(Reg a, Reg b) { return in_order(_mm256_shuffle_ps(a, b, 0x88)); }
+  static inline Reg odd_of(Reg a, Reg b) { return in_order(_mm256_shuffle_ps(a, b, 0xdd)); }
+  // rows[i] lane j -> rows[j] lane i.
+  static inline void transpose(Reg (&rows)[8]) {
+    Reg pairs[8];
+    for (int i = 0; i < 8; i += 2) {
+      pairs[i] = _mm256_unpacklo_ps(rows[i], rows[i + 1]);
+      pairs[i + 1] = _mm256_unpackhi_ps(rows[i], rows[i + 1]);
+    }
+    Reg quads[8];
+    for (int i = 0; i < 8; i += 4) {
+      quads[i] = _mm256_shuffle_ps(pairs[i], pairs[i + 2], 0x44);
+      quads[i + 1] = _mm256_shuffle_ps(pairs[i], pairs[i + 2], 0xee);
+      quads[i + 2] = _mm256_shuffle_ps(pairs[i + 1], pairs[i + 3], 0x44);
+      quads[i + 3] = _mm256_shuffle_ps(pairs[i + 1], pairs[i + 3], 0xee);
+    }
+    for (int i = 0; i < 4; ++i) {
+      rows[i] = _mm256_permute2f128_ps(quads[i], quads[i + 4], 0x20);
+      rows[i + 4] = _mm256_permute2f128_ps(quads[i], quads[i + 4], 0x31);
+    }
+  }
+
   static inline float sum(Reg v) {
     __m128 x = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
     x = _mm_add_ps(x, _mm_movehl_ps(x, x));
@@ -90,6 +122,10 @@ struct F32Avx2 {
   }
 
  private:
+  // Lanes 0 1 4 5 2 3 6 7 of a shuffle within 128-bit halves, put in order.
+  static inline Reg in_order(Reg v) {
+    return _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(v), 0xd8));
+  }
   static inline __m256i lanes(int64_t n) {
     return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(n)),
                               _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));

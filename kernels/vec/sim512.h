@@ -21,6 +21,11 @@ struct Sim512 {
   using Floats = SimVector<float, 8>;
   using Wide = SimVector<uint8_t, 64>;
   using WideFloats = SimVector<float, 16>;
+  static constexpr bool kSignedCodes = false;
+  static constexpr bool kSquares = false;
+  static constexpr int kTileColumns = 6;
+  static constexpr int kTilePanels = 2;
+  static constexpr int kPanelColumns = 8;
 
   // The same bits as another type of vector.
   template <typename To, typename From>

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "backend/cpu/host_isa.h"
 #include "backend/cpu/packed_weights.h"
-#include "kernels/isa.h"
 #include "kernels/matmul/matmul.h"
 #include "tests/engine/tiny_model.h"
 
@@ -72,7 +72,7 @@ TEST_P(RepackedModel, CountsItsMemory) {
   const auto packed = session_of(*engine_.engine, tiny_, Repack::on);
   const MemoryUse memory = engine_->memory();
   const bool has_panels =
-      kernels::best(kernels::matmul_variants(), kernels::detect_isa()).fn.pack != nullptr;
+      kernels::best(kernels::matmul_variants(), backend::cpu::host_isa()).fn.pack != nullptr;
   EXPECT_EQ(memory.weights_packed_bytes > 0, has_panels);
   EXPECT_GE(memory.used_bytes - used, memory.weights_packed_bytes);
 }
@@ -108,7 +108,7 @@ INSTANTIATE_TEST_SUITE_P(Types, RepackedModel,
 // A part of a fused tensor may begin where the tensor does: each has panels of its own.
 TEST(PackedWeights, TellRowsOfOneTensorApart) {
   const kernels::MatmulKernel kernel =
-      kernels::best(kernels::matmul_variants(), kernels::detect_isa()).fn;
+      kernels::best(kernels::matmul_variants(), backend::cpu::host_isa()).fn;
   if (kernel.pack == nullptr) GTEST_SKIP() << "this CPU's kernels have no panels";
   const std::vector<std::byte> data(96 * 2 * 34);
   graph::Weight part;

@@ -1,17 +1,18 @@
-// CPU detection against the compiler's own.
+// CPU detection against the compiler's own, and on Arm against the CPU's own registers.
 
 #include "kernels/isa.h"
 
 #include <gtest/gtest.h>
 
-#include <string>
+#include "tests/kernels/variant_rows.h"
 
 namespace optima::kernels {
 namespace {
 
-TEST(Isa, AgreesWithTheCompilersDetection) {
-  const IsaMask mask = detect_isa();
 #if defined(__x86_64__)
+
+TEST(Isa, AgreesWithTheCompilersDetection) {
+  const IsaMask mask = host_isa();
   __builtin_cpu_init();
   const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
                     __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2");
@@ -23,9 +24,35 @@ TEST(Isa, AgreesWithTheCompilersDetection) {
   const bool vnni =
       avx512 && __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512vbmi");
   EXPECT_EQ((mask & kIsaAvx512Vnni) != 0, vnni);
-#else
-  EXPECT_EQ(mask, kIsaNone);
+}
+
+#elif defined(__aarch64__)
+
+// Linux lets every process read the fields of the identification registers that its words tell of.
+TEST(Isa, AgreesWithTheIdentificationRegisters) {
+  uint64_t pfr0 = 0;
+  uint64_t isar0 = 0;
+  uint64_t isar1 = 0;
+  __asm__("mrs %0, ID_AA64PFR0_EL1" : "=r"(pfr0));
+  __asm__("mrs %0, ID_AA64ISAR0_EL1" : "=r"(isar0));
+  __asm__("mrs %0, ID_AA64ISAR1_EL1" : "=r"(isar1));
+  const auto field = [](uint64_t word, int bit) { return word >> bit & 15u; };
+  const IsaMask mask = host_isa();
+  EXPECT_EQ((mask & kIsaNeon) != 0, field(pfr0, 20) != 15);
+  EXPECT_EQ((mask & kIsaNeonDot) != 0, field(isar0, 44) != 0);
+  EXPECT_EQ((mask & kIsaNeonI8mm) != 0, field(isar1, 52) != 0);
+}
+
 #endif
+
+// The words as Linux has them on a Cortex-A72, a Neoverse N1 and a Neoverse V1 (arm64
+// elf_hwcaps.rst): fp asimd evtstrm aes pmull sha1 sha2 crc32; more with asimddp; more with i8mm.
+TEST(Isa, OfArmsWords) {
+  EXPECT_EQ(isa_of_arm(0, 0), kIsaNone);
+  EXPECT_EQ(isa_of_arm(0xff, 0), kIsaNeon);
+  EXPECT_EQ(isa_of_arm(0x00100000 | 0xff, 0), kIsaNeon | kIsaNeonDot);
+  EXPECT_EQ(isa_of_arm(0x00100000 | 0xff, 0x2000), kIsaOfArm);
+  EXPECT_EQ(isa_of_arm(0x00100000, 0x2000), kIsaNone);
 }
 
 TEST(Isa, NamesAreDistinct) {
@@ -35,6 +62,9 @@ TEST(Isa, NamesAreDistinct) {
   EXPECT_STREQ(isa_name(kIsaAvx512Vnni), "avx512vnni");
   EXPECT_STREQ(isa_name(kIsaAvx512Bf16), "avx512bf16");
   EXPECT_STREQ(isa_name(kIsaAvxVnni), "avxvnni");
+  EXPECT_STREQ(isa_name(kIsaNeon), "neon");
+  EXPECT_STREQ(isa_name(kIsaNeonDot), "neondot");
+  EXPECT_STREQ(isa_name(kIsaNeonI8mm), "neoni8mm");
 }
 
 }  // namespace

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/matmul/dispatch.inl.h"
-#include "kernels/matmul/panel_vnni.inl.h"
+#include "kernels/matmul/panel_dot.inl.h"
 #include "kernels/vec/sim512.h"
 #include "tests/kernels/matmul_testing.h"
 
@@ -13,7 +13,7 @@ namespace {
 
 using namespace optima::kernels::testing;
 
-constexpr KernelTable kTable = make_table<PanelVnni<Sim512>>();
+constexpr KernelTable kTable = make_table<PanelDot<Sim512>>();
 
 void run(const MatmulArgs& args, int64_t n_begin, int64_t n_end) {
   run_table(kTable, args, n_begin, n_end);

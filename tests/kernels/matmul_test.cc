@@ -2,35 +2,20 @@
 
 #include <gtest/gtest.h>
 
-#include <iostream>
 #include <string>
 
 #include "tests/kernels/matmul_testing.h"
+#include "tests/kernels/variant_rows.h"
 
 namespace optima::kernels {
 namespace {
 
 using namespace optima::kernels::testing;
 
-// Rows of an array that this CPU can run; the others are named in the output.
-template <typename Fn>
-std::vector<Variant<Fn>> runnable(const Variants<Fn>& variants) {
-  const IsaMask available = detect_isa();
-  std::vector<Variant<Fn>> rows;
-  for (const Variant<Fn>& row : variants) {
-    if ((row.isa & ~available) == 0) {
-      rows.push_back(row);
-    } else {
-      std::cout << "[  NOT RUN ] " << row.name << ": this CPU lacks its instruction set\n";
-    }
-  }
-  return rows;
-}
-
 class MatmulTest : public ::testing::TestWithParam<WeightType> {};
 
 TEST_P(MatmulTest, SmallShapesEqualTheReference) {
-  for (const auto& row : runnable(matmul_variants())) {
+  for (const auto& row : runnable_rows(matmul_variants())) {
     for (const int64_t k : {32, 64, 96, 256, 512, 576}) {
       if (k % info_of(GetParam()).block_values != 0) continue;
       for (const int64_t n : {1, 7, 8, 9, 17}) {
@@ -45,7 +30,7 @@ TEST_P(MatmulTest, SmallShapesEqualTheReference) {
 
 // Beyond one stretch of k, one group of rows and one block of activation rows (at most 126).
 TEST_P(MatmulTest, LargeShapesEqualTheReference) {
-  for (const auto& row : runnable(matmul_variants())) {
+  for (const auto& row : runnable_rows(matmul_variants())) {
     check(row, GetParam(), 1, 130, 2560);
     check(row, GetParam(), 131, 70, 2560);
     check(row, GetParam(), 5, 33, 1536);
@@ -54,7 +39,7 @@ TEST_P(MatmulTest, LargeShapesEqualTheReference) {
 
 TEST(MatmulFloatTypes, AnyDepth) {
   for (const WeightType type : {WeightType::f32, WeightType::f16, WeightType::bf16}) {
-    for (const auto& row : runnable(matmul_variants())) {
+    for (const auto& row : runnable_rows(matmul_variants())) {
       for (const int64_t k : {1, 7, 9, 31, 45, 261}) {
         for (const int64_t m : {1, 3, 6}) check(row, type, m, 19, k);
       }
@@ -69,9 +54,9 @@ TEST_P(MatmulTest, RoundingOfActivationsStaysSmall) {
   p.weights = random_weights(p.type, p.n, p.k, rng);
   p.x = normal_activations(p.m, p.k, rng);
   const std::vector<float> want = p.run(kMatmulReference, 0);
-  for (const auto& quantise : runnable(quantise_rows_variants())) {
+  for (const auto& quantise : runnable_rows(quantise_rows_variants())) {
     p.quantise(quantise.fn);
-    for (const auto& row : runnable(matmul_variants())) {
+    for (const auto& row : runnable_rows(matmul_variants())) {
       const std::vector<float> got = p.run(row.fn, 0);
       double error = 0;
       double power = 0;
@@ -88,8 +73,8 @@ TEST_P(MatmulTest, RoundingOfActivationsStaysSmall) {
 // A NaN or infinity in one row makes that row NaN and no other.
 TEST_P(MatmulTest, NonFiniteActivationsStayInTheirRow) {
   std::mt19937 rng(11);
-  for (const auto& quantise : runnable(quantise_rows_variants())) {
-    for (const auto& row : runnable(matmul_variants())) {
+  for (const auto& quantise : runnable_rows(quantise_rows_variants())) {
+    for (const auto& row : runnable_rows(matmul_variants())) {
       for (const int64_t m : {3, 7}) {
         for (const float bad :
              {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
@@ -116,7 +101,7 @@ INSTANTIATE_TEST_SUITE_P(AllTypes, MatmulTest, ::testing::ValuesIn(kAllTypes), n
 
 TEST(QuantiseRows, CodesAreNearestAndSumsExact) {
   constexpr int64_t kRows = 3;
-  for (const auto& row : runnable(quantise_rows_variants())) {
+  for (const auto& row : runnable_rows(quantise_rows_variants())) {
     for (const int64_t k : {1, 31, 32, 100, 576}) {
       std::mt19937 rng(static_cast<uint32_t>(k));
       Product p(WeightType::q4_0, kRows, 1, k);
@@ -154,7 +139,7 @@ TEST(QuantiseRows, CodesAreNearestAndSumsExact) {
 
 // Blocks of zeros, of tiny and of huge values.
 TEST(QuantiseRows, Extremes) {
-  for (const auto& row : runnable(quantise_rows_variants())) {
+  for (const auto& row : runnable_rows(quantise_rows_variants())) {
     for (const float value : {0.0f, -0.0f, 1e-45f, 1e-38f, 1e-31f, 1e-29f, 1e30f, 3.4e38f}) {
       Product p(WeightType::q4_0, 1, 1, 32);
       p.x.assign(32, value);

@@ -7,6 +7,8 @@
 #include <numeric>
 #include <vector>
 
+#include "tests/kernels/variant_rows.h"
+
 namespace optima::kernels {
 namespace {
 
@@ -16,8 +18,7 @@ TEST(ProbeTest, ReadLoopsSumTheWords) {
   alignas(64) static uint64_t words[kWordsMax + kBeyond];
   uint64_t seed = 1;
   for (uint64_t& word : words) word = seed = seed * 6364136223846793005u + 1442695040888963407u;
-  for (const auto& row : read_variants()) {
-    if ((row.isa & ~detect_isa()) != 0) continue;
+  for (const auto& row : runnable_rows(read_variants())) {
     for (const size_t bytes :
          {size_t{0}, size_t{512}, size_t{1536}, sizeof(uint64_t) * kWordsMax}) {
       const uint64_t* end = words + bytes / sizeof(uint64_t);
@@ -30,8 +31,7 @@ TEST(ProbeTest, ReadLoopsSumTheWords) {
 }
 
 TEST(ProbeTest, MultiplyLoopsDependOnTheRounds) {
-  for (const auto& row : int8_roof_variants()) {
-    if ((row.isa & ~detect_isa()) != 0) continue;
+  for (const auto& row : runnable_rows(int8_roof_variants())) {
     EXPECT_GT(row.fn.macs_per_round(), 0) << row.name;
     EXPECT_EQ(row.fn.run(3), row.fn.run(3)) << row.name;
     EXPECT_NE(row.fn.run(1), row.fn.run(2)) << row.name;

@@ -207,7 +207,6 @@ def leaked_symbols(nm_output, isa):
     The linker keeps one copy of such a symbol for the whole library; if it is the one compiled
     with this file's instruction set, older machines crash in it.
     """
-    isa = isa.split("_")[0]
     inside = re.compile(r"_Z(?:T[VTIS]|GV)?NK?6optima7kernels%d%s" % (len(isa), isa))
     leaked = []
     for line in nm_output.split("\n"):
@@ -220,18 +219,26 @@ def leaked_symbols(nm_output, isa):
 
 
 def check_objects(root, build, nm, findings):
+    kernels = []  # of one instruction set: path, its name, the objects
     for source in sorted((root / "kernels").rglob("*.cc")):
         match = ISA_SUFFIX.search(source.name)
-        if not match:
-            continue
-        path = source.relative_to(root).as_posix()
-        objects = list(build.glob(f"kernels/CMakeFiles/*.dir/{path.removeprefix('kernels/')}.o"))
-        if not objects:
+        if match:
+            path = source.relative_to(root).as_posix()
+            name = path.removeprefix("kernels/")
+            kernels.append((path, match.group(1),
+                            list(build.glob(f"kernels/CMakeFiles/*.dir/{name}.o"))))
+    # A build is for one architecture; the others' files are not in it.
+    built = {isa.startswith("neon") for _, isa, objects in kernels if objects}
+    if kernels and not built:
+        findings.add("kernels", 1, "symbols",
+                     "there is no object file of a kernel in the build folder")
+    for path, isa, objects in kernels:
+        if isa.startswith("neon") in built and not objects:
             findings.add(path, 1, "symbols", "its object file is not in the build folder")
         for item in objects:
             output = subprocess.run([nm, "-P", str(item)], check=True, capture_output=True,
                                     text=True).stdout
-            for symbol in leaked_symbols(output, match.group(1)):
+            for symbol in leaked_symbols(output, isa):
                 findings.add(path, 1, "symbols", f"weak symbol outside its namespace: {symbol}")
 
 

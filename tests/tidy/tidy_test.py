@@ -149,6 +149,9 @@ class Rules(unittest.TestCase):
         self.assertEqual(tidy.leaked_symbols("\n".join(lines), "avx2"),
                          ["_ZNSt6vectorIiE", "_ZN6optima7kernels1fEv",
                           "_ZTIN6optima7kernels6avx5121AE", "_ZN6optima4halfE"])
+        self.assertEqual(tidy.leaked_symbols("_ZN6optima7kernels8neon_dot1fEv W 0 10\n"
+                                             "_ZN6optima7kernels4neon1fEv W 0 10", "neon_dot"),
+                         ["_ZN6optima7kernels4neon1fEv"])
 
     @unittest.skipUnless(shutil.which("g++") and shutil.which("nm"), "needs g++ and nm")
     def test_leaked_symbols_of_a_real_object(self):
@@ -160,11 +163,13 @@ class Rules(unittest.TestCase):
                           "int (*take())(int) { return kept; }\n}\n"})
         self.addCleanup(shutil.rmtree, root)
         self.assertEqual([item[3] for item in tidy.check_tree(root, build=root)],
-                         ["its object file is not in the build folder"])
+                         ["there is no object file of a kernel in the build folder"])
         folder = root / "kernels/CMakeFiles/optima_kernels.dir/rope"
         folder.mkdir(parents=True)
         subprocess.run(["g++", "-c", root / "kernels/rope/rope_avx2.cc", "-o",
                         folder / "rope_avx2.cc.o"], check=True)
+        # Objects of another architecture are not missed.
+        (root / "kernels/rope/rope_neon_dot.cc").write_text("//\n", encoding="utf-8")
         self.assertEqual([item[3] for item in tidy.check_tree(root, build=root)],
                          ["weak symbol outside its namespace: _Z4leaki"])
 

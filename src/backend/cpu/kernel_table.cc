@@ -1,10 +1,12 @@
 // Picks the kernel variants; see kernel_table.h.
 #include "backend/cpu/kernel_table.h"
 
+#include "backend/cpu/host_isa.h"
+
 namespace optima::backend::cpu {
 
 KernelTable fast_kernels() {
-  const kernels::IsaMask available = kernels::detect_isa();
+  const kernels::IsaMask available = host_isa();
   using kernels::best;
   return {
       .rms_norm = best(kernels::rms_norm_variants(), available).fn,

@@ -8,10 +8,10 @@
 #include <chrono>
 #include <vector>
 
+#include "backend/cpu/host_isa.h"
 #include "base/anonymous_mapping.h"
 #include "base/text.h"
 #include "base/thread_pool.h"
-#include "kernels/isa.h"
 #include "kernels/probe/probe.h"
 
 namespace optima::backend {
@@ -88,7 +88,7 @@ void keep_best(ReadRoof& roof, double gb_per_s, int threads, std::string method)
 }  // namespace
 
 std::string isa_names() {
-  const kernels::IsaMask mask = kernels::detect_isa();
+  const kernels::IsaMask mask = cpu::host_isa();
   std::string names;
   for (uint32_t bit = 1; bit != 0; bit <<= 1) {
     if ((mask & bit) == 0) continue;
@@ -98,7 +98,7 @@ std::string isa_names() {
 }
 
 Result<ReadRoof> measure_read_roof(int64_t bytes, int threads) {
-  const auto& kernel = kernels::best(kernels::read_variants(), kernels::detect_isa()).fn;
+  const auto& kernel = kernels::best(kernels::read_variants(), cpu::host_isa()).fn;
   const int64_t rounded = std::max(bytes / kStepBytes, int64_t{threads}) * kStepBytes;
   ReadRoof roof;
   for (const PageSize pages : {PageSize::small, PageSize::huge}) {
@@ -119,7 +119,7 @@ Result<ReadRoof> measure_read_roof(int64_t bytes, int threads) {
 
 Result<double> measure_int8_roof(int threads) {
   constexpr int64_t kRounds = 20'000;
-  const auto& kernel = kernels::best(kernels::int8_roof_variants(), kernels::detect_isa()).fn;
+  const auto& kernel = kernels::best(kernels::int8_roof_variants(), cpu::host_isa()).fn;
   double best = 0;
   for (const int n : thread_counts(threads)) {
     OPTIMA_ASSIGN(const auto pool, ThreadPool::create({.threads = n}));

@@ -1,9 +1,9 @@
-// The micro-kernel with VNNI for few activation rows: a panel of 16 rows x up to kPanelColumns
-// activation rows, straight from the panel's codes.
+// The micro-kernel with VNNI or Arm's dot products for few activation rows: a panel of 16 rows x up
+// to kPanelColumns activation rows, straight from the panel's codes.
 #pragma once
 
 #include "kernels/matmul/panel.inl.h"
-#include "kernels/matmul/tile_vnni.inl.h"
+#include "kernels/matmul/tile_dot.inl.h"
 
 namespace optima::kernels {
 namespace {
@@ -26,12 +26,12 @@ struct WideBytes {
 };
 
 template <typename Vector>
-struct PanelVnni : TileVnni<Vector> {
+struct PanelDot : TileDot<Vector> {
   using V = Vector;
   using Wide = typename V::Wide;
   using WideFloats = typename V::WideFloats;
-  using Column = typename TileVnni<Vector>::Column;
-  static constexpr int kPanelColumns = 8;
+  using Column = typename TileDot<Vector>::Column;
+  static constexpr int kPanelColumns = V::kPanelColumns;
 
   // As panel_scales(), for all sixteen rows; with of_halves the scale of one half.
   template <PanelTraits Traits>
@@ -54,13 +54,20 @@ struct PanelVnni : TileVnni<Vector> {
 
   template <PanelTraits Traits, int J>
   static Wide quad(const uint8_t* codes) {
-    if constexpr (Traits.code_bits == 8) return V::wide_load(codes + 64 * J);
+    if constexpr (Traits.code_bits == 8) {
+      const Wide w = V::wide_load(codes + 64 * J);
+      if constexpr (V::kSignedCodes) return V::wide_xor(w, V::wide_fill(-128));
+      return w;
+    }
     return panel_quad<WideBytes<V>, Traits, J>(codes, 0);
   }
 
   template <PanelTraits Traits, int C, int... J>
   static void add_quads(const uint8_t* codes, const Column (&x)[C], int64_t at, Wide (&dot)[C],
-                        Indices<J...>) {
+                        [[maybe_unused]] Indices<J...> quads) {
+    if constexpr (V::kSquares && C % 2 == 0) {
+      return add_squares<Traits, C>(codes, x, at, dot, quads);
+    }
     const auto add = [&]<int Quad>(Indices<Quad>) __attribute__((always_inline)) {
       const Wide w = quad<Traits, Quad>(codes);
 #pragma GCC unroll 8
@@ -71,13 +78,33 @@ struct PanelVnni : TileVnni<Vector> {
     (add(Indices<J>{}), ...);
   }
 
+  // The same, two quads and two activation rows at a time.
+  template <PanelTraits Traits, int C, int... J>
+  static void add_squares(const uint8_t* codes, const Column (&x)[C], int64_t at, Wide (&dot)[C],
+                          Indices<J...>) {
+    typename V::Square square[C / 2];
+    for (auto& sum : square) sum = V::square_zero();
+    const auto add = [&]<int Quad>(Indices<Quad>) __attribute__((always_inline)) {
+      if constexpr (Quad % 2 == 0) {
+        const auto w = V::eights(quad<Traits, Quad>(codes), quad<Traits, Quad + 1>(codes));
+        for (int c = 0; c < C; c += 2) {
+          V::square_add(square[c / 2], w, x[c].q + at + 4 * Quad, x[c + 1].q + at + 4 * Quad);
+        }
+      }
+    };
+    (add(Indices<J>{}), ...);
+    for (int c = 0; c < C; c += 2) V::square_split(square[c / 2], dot[c], dot[c + 1]);
+  }
+
   // Part `part` (all, or one half) of a block, whose quads are J.
   template <PanelTraits Traits, int C, int... J>
   static void add_part(const PanelBlock& block, const Column (&x)[C], int part,
                        WideFloats (&sum)[C], Indices<J...> quads) {
     const int64_t b = block.index;
     constexpr int kParts = 32 / panel_sub(Traits);
-    const Wide offset = V::wide_words(static_cast<int16_t>(-panel_code_offset(Traits)));
+    constexpr int kOffset =
+        Traits.code_bits == 8 && V::kSignedCodes ? 0 : panel_code_offset(Traits);
+    const Wide offset = V::wide_words(static_cast<int16_t>(-kOffset));
     Wide dot[C];
     for (int c = 0; c < C; ++c) {
       const int16_t* pairs = x[c].pairs + 2 * (kParts * b + part);
@@ -110,7 +137,7 @@ struct PanelVnni : TileVnni<Vector> {
   [[gnu::noinline]] static void run_panel(const PanelArgs& args) {  // shared by many types
     Column x[C];
     for (int c = 0; c < C; ++c) {
-      x[c] = PanelVnni::template column<panel_sub(Traits)>(*args.x, args.first_block, args.m + c);
+      x[c] = PanelDot::template column<panel_sub(Traits)>(*args.x, args.first_block, args.m + c);
     }
     WideFloats sum[C];
     for (int c = 0; c < C; ++c) sum[c] = V::wide_zero();

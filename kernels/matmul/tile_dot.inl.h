@@ -1,8 +1,10 @@
-// The micro-kernel with VNNI: 32 weight rows (two tiles) x up to 6 activation rows, all sums in
-// registers (12 of int32, 12 of fp32, 2 of weights, 1 of activations).
+// The micro-kernel with instructions that multiply bytes and add four products to an int32 lane
+// without saturation: VNNI's (u8 codes times s8 activations) and Arm's (both s8). A lane starts at
+// -offset * Σ q, so it ends at the exact Σ (code - offset) q.
 //
-// vpdpbusd multiplies u8 codes by s8 activations and adds four products to an int32 lane without
-// saturation. A lane starts at -offset * Σ q, so it ends at the exact Σ (code - offset) q.
+// With VNNI 32 weight rows (two tiles) x up to 6 activation rows have all their sums in registers
+// (12 of int32, 12 of fp32, 2 of weights, 1 of activations). On Arm a tile x 4 activation rows has
+// the sums of a block there (16 of int32, 4 of weights), those of the stretch move once a block.
 #pragma once
 
 #include "kernels/matmul/gemm.inl.h"
@@ -11,13 +13,14 @@ namespace optima::kernels {
 namespace {
 
 template <typename Vector>
-struct TileVnni {
+struct TileDot {
   using V = Vector;
   using Wide = typename V::Wide;
   using WideFloats = typename V::WideFloats;
   static constexpr bool kWideCodes = true;
-  static constexpr int kColumns = 6;
-  static constexpr int kPanels = 2;
+  static constexpr bool kSignedCodes = V::kSignedCodes;
+  static constexpr int kColumns = V::kTileColumns;
+  static constexpr int kPanels = V::kTilePanels;
 
   // One activation row, from the stretch's first block on; sums and pairs are those of blocks of
   // 16 where the type has them.
@@ -37,6 +40,43 @@ struct TileVnni {
     return {x.q + at * kActivationBlock, x.scale + at, x.sum_x + at, x.pairs + 2 * at};
   }
 
+  // dot += 4 * Steps codes of the rows of P tiles times those of C activation rows.
+  template <int Steps, int P, int C>
+  static void multiply(const uint8_t* const (&codes)[P], const int8_t* const (&q)[C],
+                       Wide (&dot)[C][P]) {
+    if constexpr (V::kSquares && C % 2 == 0) {
+      for (int p = 0; p < P; ++p) multiply_squares<Steps, P, C>(codes[p], q, p, dot);
+      return;
+    }
+#pragma GCC unroll 8
+    for (int j = 0; j < Steps; ++j) {
+      Wide w[P];
+      for (int p = 0; p < P; ++p) w[p] = V::wide_load(codes[p] + 64 * j);
+#pragma GCC unroll 6
+      for (int c = 0; c < C; ++c) {
+        const Wide a = V::wide_broadcast(q[c] + 4 * j);
+        for (int p = 0; p < P; ++p) dot[c][p] = V::wide_add_dot(dot[c][p], w[p], a);
+      }
+    }
+  }
+
+  // The same of tile p, two activation rows at a time.
+  template <int Steps, int P, int C>
+  static void multiply_squares(const uint8_t* codes, const int8_t* const (&q)[C], int p,
+                               Wide (&dot)[C][P]) {
+    typename V::Square square[C / 2];
+    for (auto& sum : square) sum = V::square_zero();
+#pragma GCC unroll 4
+    for (int j = 0; j < Steps; j += 2) {
+      const auto w = V::eights(V::wide_load(codes + 64 * j), V::wide_load(codes + 64 * j + 64));
+#pragma GCC unroll 3
+      for (int c = 0; c < C; c += 2) {
+        V::square_add(square[c / 2], w, q[c] + 4 * j, q[c + 1] + 4 * j);
+      }
+    }
+    for (int c = 0; c < C; c += 2) V::square_split(square[c / 2], dot[c][p], dot[c + 1][p]);
+  }
+
   // Part `part` (all, or one half) of block b of P tiles times C activation rows.
   template <TileTraits Traits, int P, int C>
   static void add_part(const TileArgs& args, const Column (&x)[C], int64_t b, int part,
@@ -47,22 +87,17 @@ struct TileVnni {
     const TileBlock* tile = args.tile + b;
     const Wide offset = V::wide_words(static_cast<int16_t>(-args.offset));
     Wide dot[C][P];
+    const uint8_t* codes[P];
     for (int c = 0; c < C; ++c) {
       const Wide start = V::wide_dot_words(V::wide_broadcast(x[c].pairs + 2 * at), offset);
       for (int p = 0; p < P; ++p) dot[c][p] = start;
     }
-#pragma GCC unroll 8
-    for (int j = 0; j < kSteps; ++j) {
-      Wide w[P];
-      for (int p = 0; p < P; ++p) {
-        w[p] = V::wide_load(tile[p * kStretchBlocks].codes[part * kSteps + j]);
-      }
-#pragma GCC unroll 6
-      for (int c = 0; c < C; ++c) {
-        const Wide a = V::wide_broadcast(x[c].q + b * kActivationBlock + 4 * (part * kSteps + j));
-        for (int p = 0; p < P; ++p) dot[c][p] = V::wide_add_dot(dot[c][p], w[p], a);
-      }
+    const int8_t* q[C];
+    for (int c = 0; c < C; ++c) q[c] = x[c].q + b * kActivationBlock + 4 * part * kSteps;
+    for (int p = 0; p < P; ++p) {
+      codes[p] = tile[p * kStretchBlocks].codes[part * kSteps];
     }
+    multiply<kSteps, P, C>(codes, q, dot);
     for (int p = 0; p < P; ++p) {
       const WideFloats d = V::wide_load_floats(tile[p * kStretchBlocks].d[part]);
       for (int c = 0; c < C; ++c) {
@@ -105,11 +140,10 @@ struct TileVnni {
 
   template <TileTraits Traits, int C>
   static void run(const TileArgs& args) {
-    if (args.rows > kPanelRows) {
-      run_panels<Traits, 2, C>(args);
-    } else {
-      run_panels<Traits, 1, C>(args);
+    if constexpr (kPanels == 2) {
+      if (args.rows > kPanelRows) return run_panels<Traits, 2, C>(args);
     }
+    run_panels<Traits, 1, C>(args);
   }
 
   // The last activation rows, fewer than kColumns.

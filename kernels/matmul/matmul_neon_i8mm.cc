@@ -1,0 +1,32 @@
+// Matrix products on 64-bit Arm with int8 matrix products.
+
+#include "kernels/matmul/dispatch.inl.h"
+#include "kernels/matmul/panel_dot.inl.h"
+#include "kernels/matmul/rows.h"
+#include "kernels/vec/neon_i8mm.h"
+
+namespace optima::kernels {
+namespace {
+constexpr KernelTable kTable = make_table<PanelDot<NeonI8mm>>();
+}  // namespace
+
+namespace neon_i8mm {
+
+void matmul(const MatmulArgs& args, int64_t n_begin, int64_t n_end) {
+  run_table(kTable, args, n_begin, n_end);
+}
+
+size_t matmul_scratch_bytes(int64_t /*m*/, int64_t k) {
+  return table_scratch_bytes(k);
+}
+
+size_t matmul_panels_bytes(WeightType type, int64_t n, int64_t k) {
+  return table_panels_bytes(kTable, type, n, k);
+}
+
+void matmul_pack(const MatmulArgs& args, int64_t n_begin, int64_t n_end, uint8_t* panels) {
+  pack_table(kTable, args, n_begin, n_end, panels);
+}
+
+}  // namespace neon_i8mm
+}  // namespace optima::kernels
