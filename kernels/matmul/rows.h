@@ -20,6 +20,13 @@ size_t matmul_panels_bytes(WeightType type, int64_t n, int64_t k);
 void matmul_pack(const MatmulArgs& args, int64_t n_begin, int64_t n_end, uint8_t* panels);
 }  // namespace avx2
 
+namespace avxvnni {
+void matmul(const MatmulArgs& args, int64_t n_begin, int64_t n_end);
+size_t matmul_scratch_bytes(int64_t m, int64_t k);
+size_t matmul_panels_bytes(WeightType type, int64_t n, int64_t k);
+void matmul_pack(const MatmulArgs& args, int64_t n_begin, int64_t n_end, uint8_t* panels);
+}  // namespace avxvnni
+
 namespace avx512 {
 void matmul(const MatmulArgs& args, int64_t n_begin, int64_t n_end);
 size_t matmul_scratch_bytes(int64_t m, int64_t k);

@@ -13,6 +13,10 @@ SumFn read_prefetched;
 MultiplyFn multiply_int8;
 MacsFn int8_macs_per_round;
 }  // namespace avx512
+namespace avxvnni {
+MultiplyFn multiply_int8;
+MacsFn int8_macs_per_round;
+}  // namespace avxvnni
 namespace avx2 {
 SumFn read_plain;
 SumFn read_prefetched;
@@ -55,6 +59,9 @@ Variants<Int8Kernel> int8_roof_variants() {
       {"int8_roof_avx512vnni",
        kIsaAvx512 | kIsaAvx512Vnni,
        {avx512::multiply_int8, avx512::int8_macs_per_round}},
+      {"int8_roof_avxvnni",
+       kIsaAvx2 | kIsaAvxVnni,
+       {avxvnni::multiply_int8, avxvnni::int8_macs_per_round}},
       {"int8_roof_avx2", kIsaAvx2, {avx2::multiply_int8, avx2::int8_macs_per_round}},
       {"int8_roof_neoni8mm",
        kIsaNeon | kIsaNeonI8mm,

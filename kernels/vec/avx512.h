@@ -1,13 +1,17 @@
-// The vector operations of the matrix kernels on AVX-512 F/BW/DQ/VL + VNNI: those of avx2.h, some
+// The vector operations of the matrix kernels on AVX-512 F/BW/DQ/VL + VNNI: those of vnni.h, some
 // of them better, and `Wide` vectors of 64 bytes for the micro-kernel. sim512.h has the same names.
 #pragma once
 
-#include "kernels/vec/avx2.h"
+#include "kernels/vec/vnni.h"
 
 namespace optima::kernels {
 namespace {
 
-struct Avx512 : Avx2 {
+struct EvexDot {
+  static __m256i add(__m256i sum, __m256i u, __m256i a) { return _mm256_dpbusd_epi32(sum, u, a); }
+};
+
+struct Avx512 : VnniDots<EvexDot> {
   // What the micro-kernels (matmul/tile_dot.inl.h, matmul/panel_dot.inl.h) make of the registers.
   static constexpr bool kSignedCodes = false;  // 8-bit codes are unsigned, offset by 128
   static constexpr bool kSquares = false;      // there are no products of two rows by two
@@ -25,17 +29,6 @@ struct Avx512 : Avx2 {
     memcpy(&second, q, sizeof second);
     low = expand_bits((first & 0xffffu) | second << 16, value);
     high = expand_bits(first >> 16 | (second & 0xffff0000u), value);
-  }
-  static Floats dot(Bytes u, Bytes a) { return to_float(add_dot(_mm256_setzero_si256(), u, a)); }
-  static Floats dot_signed(Bytes w, Bytes a) {
-    return dot(_mm256_abs_epi8(w), _mm256_sign_epi8(a, w));
-  }
-  static Floats dot_pair(Bytes u0, Bytes a0, Bytes u1, Bytes a1) {
-    return to_float(add_dot(add_dot(_mm256_setzero_si256(), u0, a0), u1, a1));
-  }
-  static Floats dot_signed_pair(Bytes w0, Bytes a0, Bytes w1, Bytes a1) {
-    return dot_pair(_mm256_abs_epi8(w0), _mm256_sign_epi8(a0, w0), _mm256_abs_epi8(w1),
-                    _mm256_sign_epi8(a1, w1));
   }
 
   // Sixteen lanes of 32 bits.
@@ -95,7 +88,6 @@ struct Avx512 : Avx2 {
   }
 
  private:
-  static __m256i add_dot(__m256i sum, Bytes u, Bytes a) { return _mm256_dpbusd_epi32(sum, u, a); }
   static __mmask16 first(int count) { return static_cast<__mmask16>((1u << count) - 1); }
 };
 

@@ -42,7 +42,7 @@ BANNED = ((PRINTS, "the library never prints"), (ENDS, "the library never ends t
 MACHINE_PATHS = re.compile(r"(?<![\w.])/(?:wo" r"rk/|ho" r"me/\w|ro" r"ot/)|\b[A-Z]:\\Us" r"ers\b")
 PACKAGE_INDEX = re.compile(r"\b(?:pypi\.o" r"rg|files\.python" r"hosted\.o" r"rg)\b")
 
-ISA_SUFFIX = re.compile(r"_(avx2|avx512\w*|neon\w*)\.cc$")
+ISA_SUFFIX = re.compile(r"_(avx2|avxvnni|avx512\w*|neon\w*)\.cc$")
 
 
 class Findings:
