@@ -12,7 +12,7 @@ fi
 missing=()
 while read -r tag package; do
   [[ $tag == build || $tag == "$kind" ]] || continue
-  dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null | grep -qx installed ||
+  dpkg-query -W -f='${db:Status-Status}\n' "$package" 2>/dev/null | grep -qx installed ||
     missing+=("$package")
 done <"$list"
 [[ ${#missing[@]} -gt 0 ]] || exit 0

@@ -27,7 +27,7 @@ packages=(g++-aarch64-linux-gnu qemu-user libstdc++6:arm64 libgtest-dev:arm64 li
 tests/install_packages.sh build
 missing=()
 for package in "${packages[@]}"; do
-  dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null | grep -qx installed ||
+  dpkg-query -W -f='${db:Status-Status}\n' "$package" 2>/dev/null | grep -qx installed ||
     missing+=("$package")
 done
 if [[ ${#missing[@]} -gt 0 ]]; then
