@@ -52,6 +52,11 @@ static inline uint16_t float_to_half(float value) {
   return static_cast<uint16_t>(sign | half);
 }
 
+// An element that is bfloat16 where 16 bits alone would be taken for binary16.
+struct Bf16 {
+  uint16_t bits;
+};
+
 static inline float bf16_to_float(uint16_t value) {
   return float_from_bits(static_cast<uint32_t>(value) << 16);
 }

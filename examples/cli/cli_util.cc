@@ -151,7 +151,7 @@ void add_context_option(Command& command, SessionArgs& args) {
 }
 
 void add_kv_type_option(Command& command, SessionArgs& args) {
-  command.text("--kv-type", args.kv_type, "how keys and values are kept: f16, q8_0");
+  command.text("--kv-type", args.kv_type, "how keys and values are kept: f16, bf16, q8_0");
 }
 
 void add_path_options(Command& command, SessionArgs& args) {
@@ -175,8 +175,9 @@ const char* path_name(const SessionArgs& args) {
 
 optima_kv_type kv_type_of(const SessionArgs& args) {
   if (args.kv_type == "f16") return OPTIMA_KV_TYPE_F16;
+  if (args.kv_type == "bf16") return OPTIMA_KV_TYPE_BF16;
   if (args.kv_type == "q8_0") return OPTIMA_KV_TYPE_Q8_0;
-  throw Failure("--kv-type: " + args.kv_type + " is none of f16, q8_0", kExitUsage);
+  throw Failure("--kv-type: " + args.kv_type + " is none of f16, bf16, q8_0", kExitUsage);
 }
 
 Session make_session(const LoadedModel& loaded, const SessionArgs& args) {

@@ -22,7 +22,7 @@ namespace optima::kernels {
 inline constexpr int64_t kPageTokens = 16;
 
 // The values are part of a session's snapshot.
-enum class KvType : int32_t { f16 = 0, f32 = 1, q8_0 = 3 };
+enum class KvType : int32_t { f16 = 0, f32 = 1, bf16 = 2, q8_0 = 3 };
 
 inline const char* kv_type_name(KvType type) {
   switch (type) {
@@ -30,6 +30,8 @@ inline const char* kv_type_name(KvType type) {
       return "f16";
     case KvType::f32:
       return "f32";
+    case KvType::bf16:
+      return "bf16";
     case KvType::q8_0:
       return "q8_0";
   }

@@ -370,6 +370,8 @@ void attend_piece(const Block& block, const Work& work) {
       return attend_tiles<V, float>(block, work);
     case KvType::f16:
       return attend_pages<V, uint16_t>(block, work);
+    case KvType::bf16:
+      return attend_pages<V, Bf16>(block, work);
     case KvType::q8_0:
       return attend_pages<V, int8_t>(block, work);
   }

@@ -33,6 +33,9 @@ double widen(uint16_t bits) {
   return static_cast<double>(half_to_float(bits));
 }
 
+double widen(Bf16 value) {
+  return static_cast<double>(bf16_to_float(value.bits));
+}
 double widen(int8_t value) {
   return static_cast<double>(value);
 }
@@ -126,6 +129,8 @@ SoftmaxSums attend_any(const RowView& row, double* acc) {
       return attend<float>(row, acc);
     case KvType::f16:
       break;
+    case KvType::bf16:
+      return attend<Bf16>(row, acc);
     case KvType::q8_0:
       return attend<int8_t>(row, acc);
   }

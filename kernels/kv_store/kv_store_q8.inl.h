@@ -19,9 +19,10 @@ struct CodedBlock {
   uint16_t* scale;
 };
 
+constexpr float kLargestHalf = 65504.0f;
 template <typename V>
-typename V::Reg finite(const float* p) {
-  return V::max(V::set1(-65504.0f), V::min(V::set1(65504.0f), V::load(p)));  // NaN passes
+typename V::Reg within(float limit, const float* p) {
+  return V::max(V::set1(-limit), V::min(V::set1(limit), V::load(p)));  // NaN passes
 }
 
 // The largest magnitude, or NaN if one is: it sticks to the sum of differences, which are else 0.
@@ -30,7 +31,7 @@ float largest_magnitude(const float* values, int64_t count) {
   typename V::Reg largest = V::zero();
   typename V::Reg nothing = V::zero();
   for (int64_t i = 0; i < count; i += V::kWidth) {
-    const typename V::Reg value = finite<V>(values + i);
+    const typename V::Reg value = within<V>(kLargestHalf, values + i);
     largest = V::max(V::abs(value), largest);
     nothing = V::add(nothing, V::sub(value, value));
   }
@@ -48,7 +49,7 @@ void encode_block(const float* values, int64_t count, const CodedBlock& to) {
   // Adding 1.5 * 2^23 rounds to nearest even and leaves the integer in the low bits of the sum.
   const typename V::Reg shift = V::set1(12582912.0f);
   for (int64_t i = 0; i < count; i += V::kWidth) {
-    const typename V::Reg code = V::mul(finite<V>(values + i), V::set1(inverse));
+    const typename V::Reg code = V::mul(within<V>(kLargestHalf, values + i), V::set1(inverse));
     float shifted[V::kWidth];
     V::store(shifted, V::add(V::max(V::min(code, V::set1(127.0f)), V::set1(-127.0f)), shift));
     for (int64_t lane = 0; lane < V::kWidth; ++lane) {

@@ -9,6 +9,7 @@ namespace optima::kernels {
 namespace {
 
 constexpr float kHalfMax = 65504.0f;
+constexpr float kBf16Max = 0x1.fep127f;
 constexpr uint16_t kHalfNan = 0x7e00;
 
 // NaN stays NaN; everything beyond the largest finite f16 becomes that value.
@@ -19,6 +20,11 @@ float saturate(float value) {
 
 void put(float value, float* element) {
   *element = value;
+}
+void put(float value, Bf16* element) {
+  element->bits = float_to_bf16(value > kBf16Max    ? kBf16Max
+                                : value < -kBf16Max ? -kBf16Max
+                                                    : value);
 }
 void put(float value, uint16_t* element) {
   *element = float_to_half(saturate(value));
@@ -109,6 +115,8 @@ void kv_store_ref(const KvStoreArgs& args, int64_t head_begin, int64_t head_end)
       return store_heads<float>(args, head_begin, head_end);
     case KvType::f16:
       return store_heads<uint16_t>(args, head_begin, head_end);
+    case KvType::bf16:
+      return store_heads<Bf16>(args, head_begin, head_end);
     case KvType::q8_0:
       return encode_heads(args, head_begin, head_end);
   }

@@ -15,6 +15,8 @@
 #include <immintrin.h>
 #endif
 
+#include "kernels/half.h"
+
 namespace optima::kernels {
 namespace {
 
@@ -28,6 +30,7 @@ struct F32Avx512 {
   static inline Reg set1(float value) { return _mm512_set1_ps(value); }
   static inline Reg load(const float* p) { return _mm512_loadu_ps(p); }
   static inline Reg load(const uint16_t* p) { return _mm512_cvtph_ps(_mm256_loadu_epi16(p)); }
+  static inline Reg load(const Bf16* p) { return widen(_mm256_loadu_epi16(p)); }
   static inline Reg load(const int8_t* p) {
     const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
     return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(bytes));
@@ -35,6 +38,9 @@ struct F32Avx512 {
   static inline Reg load_n(const float* p, int64_t n) { return _mm512_maskz_loadu_ps(lanes(n), p); }
   static inline Reg load_n(const uint16_t* p, int64_t n) {
     return _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(lanes(n), p));
+  }
+  static inline Reg load_n(const Bf16* p, int64_t n) {
+    return widen(_mm256_maskz_loadu_epi16(lanes(n), p));
   }
   static inline Reg load_n(const int8_t* p, int64_t n) {
     return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_maskz_loadu_epi8(lanes(n), p)));
@@ -86,6 +92,9 @@ struct F32Avx512 {
   }
 
  private:
+  static inline Reg widen(__m256i bf16) {
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bf16), 16));
+  }
   static inline __mmask16 lanes(int64_t n) {
     return static_cast<__mmask16>((1u << static_cast<unsigned>(n)) - 1u);
   }

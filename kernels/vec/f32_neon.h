@@ -6,6 +6,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "kernels/half.h"
+
 namespace optima::kernels {
 namespace {
 
@@ -25,6 +27,11 @@ struct F32Neon {
   static inline Reg load(const uint16_t* p) {
     const float16x8_t halves = vreinterpretq_f16_u16(vld1q_u16(p));
     return {vcvt_f32_f16(vget_low_f16(halves)), vcvt_high_f32_f16(halves)};
+  }
+  static inline Reg load(const Bf16* p) {
+    const uint16x8_t halves = vld1q_u16(&p->bits);
+    return {vreinterpretq_f32_u32(vshll_n_u16(vget_low_u16(halves), 16)),
+            vreinterpretq_f32_u32(vshll_high_n_u16(halves, 16))};
   }
   static inline Reg load(const int8_t* p) {
     const int16x8_t words = vmovl_s8(vld1_s8(p));
@@ -47,6 +54,9 @@ struct F32Neon {
   }
   static inline void store_half(uint16_t* p, Reg v) {
     vst1q_u16(p, vreinterpretq_u16_f16(vcvt_high_f16_f32(vcvt_f16_f32(v.low), v.high)));
+  }
+  static inline void store_half(Bf16* p, Reg v) {
+    vst1q_u16(&p->bits, vcombine_u16(rounded(v.low), rounded(v.high)));
   }
 
   static inline Reg add(Reg a, Reg b) {
@@ -136,6 +146,13 @@ struct F32Neon {
   }
 
  private:
+  static inline uint16x4_t rounded(float32x4_t v) {
+    const uint32x4_t bits = vreinterpretq_u32_f32(v);
+    const uint32x4_t odd = vandq_u32(vshrq_n_u32(bits, 16), vdupq_n_u32(1));
+    const uint32x4_t up = vaddq_u32(bits, vaddq_u32(odd, vdupq_n_u32(0x7fff)));
+    const uint32x4_t quiet = vorrq_u32(bits, vdupq_n_u32(0x400000));
+    return vshrn_n_u32(vbslq_u32(vceqq_f32(v, v), up, quiet), 16);
+  }
   static inline float32x4_t flipped(float32x4_t v, uint32x4_t signs) {
     return vreinterpretq_f32_u32(veorq_u32(vreinterpretq_u32_f32(v), signs));
   }

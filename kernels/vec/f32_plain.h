@@ -38,6 +38,9 @@ struct F32Plain {
   static inline Reg load(const uint16_t* p) {
     return {{widen(p), widen(p + 4), widen(p + 8), widen(p + 12)}};
   }
+  static inline Reg load(const Bf16* p) {
+    return {{widen(p), widen(p + 4), widen(p + 8), widen(p + 12)}};
+  }
   static inline Reg load(const int8_t* p) {
     return {{widen(p), widen(p + 4), widen(p + 8), widen(p + 12)}};
   }
@@ -123,6 +126,11 @@ struct F32Plain {
     Quad quad;
     memcpy(&quad, &v, sizeof quad);
     return quad;
+  }
+  static inline Quad widen(const Bf16* p) {
+    Halves halves;
+    memcpy(&halves, p, sizeof halves);
+    return as_quad(__builtin_convertvector(halves, Bits) << 16);
   }
   static inline Quad widen(const int8_t* p) {
     Bytes bytes;

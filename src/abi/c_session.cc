@@ -18,7 +18,7 @@ namespace {
 optima::Result<optima::engine::SessionOptions> read_options(const optima_session_options* in) {
   OPTIMA_ASSIGN(const optima_session_options options, read_struct("session options", in));
   OPTIMA_TRY(check_constant("path", options.path, OPTIMA_PATH_DETERMINISTIC));
-  OPTIMA_TRY(check_constant("kv_type", options.kv_type, OPTIMA_KV_TYPE_Q8_0));
+  OPTIMA_TRY(check_constant("kv_type", options.kv_type, OPTIMA_KV_TYPE_BF16));
   OPTIMA_TRY(check_constant("output", options.output, OPTIMA_OUTPUT_EMBEDDING));
   if (options.context_tokens < 0 || options.prefill_chunk_tokens < 0) {
     return Status(
@@ -31,6 +31,7 @@ optima::Result<optima::engine::SessionOptions> read_options(const optima_session
   out.prefill_chunk_tokens = options.prefill_chunk_tokens;
   out.path = static_cast<optima::engine::ComputePath>(options.path);
   out.output = static_cast<optima::engine::SessionOutput>(options.output);
+  if (options.kv_type == OPTIMA_KV_TYPE_BF16) out.kv_type = optima::kernels::KvType::bf16;
   if (options.kv_type == OPTIMA_KV_TYPE_Q8_0) out.kv_type = optima::kernels::KvType::q8_0;
   if (options.draft_model != nullptr) {
     auto draft = enter(options.draft_model);

@@ -285,10 +285,12 @@ class Measure(Case):
         reference = call_json(*args, "--reference")
         self.assertEqual(reference["path"], "reference")
         self.assertAlmostEqual(reference["perplexity"] / out["perplexity"], 1, delta=0.1)
-        coded = call_json(*args, "--kv-type", "q8_0")
-        self.assertEqual((out["kv_type"], coded["kv_type"]), ("f16", "q8_0"))
-        self.assertNotEqual(coded["perplexity"], out["perplexity"])
-        self.assertAlmostEqual(coded["perplexity"] / out["perplexity"], 1, delta=0.1)
+        self.assertEqual(out["kv_type"], "f16")
+        for kv_type in ("q8_0", "bf16"):
+            other = call_json(*args, "--kv-type", kv_type)
+            self.assertEqual(other["kv_type"], kv_type)
+            self.assertNotEqual(other["perplexity"], out["perplexity"])
+            self.assertAlmostEqual(other["perplexity"] / out["perplexity"], 1, delta=0.1)
         self.assertRegex(call(*args).stdout.decode(), r"^perplexity \d+\.\d+ ")
 
     @each_model

@@ -1,5 +1,5 @@
-// Sessions whose keys and values are kept in 8 bits: near those of 16 bits, and in all else the
-// same: chunks, forks, snapshots, windows, the prefix cache, what a page costs.
+// Sessions whose keys and values are not kept as f16: near those, and in all else the same: chunks,
+// forks, snapshots, windows, the prefix cache, what a page costs.
 #include "tests/engine/compare.h"
 
 namespace optima::engine {
@@ -13,20 +13,6 @@ SessionOptions options_of(KvType type, ComputePath path = ComputePath::fast) {
   options.path = path;
   return options;
 }
-
-class KvTypes : public testing::TestWithParam<const char*> {
- protected:
-  std::shared_ptr<Session> session(const SessionOptions& options) {
-    return must(engine_->create_session(model_, options));
-  }
-  std::vector<float> logits(const std::shared_ptr<Session>& of) {
-    return prompt_logits(*engine_.engine, of, tiny_.all(), tiny_.vocabulary);
-  }
-
-  const TinyModel tiny_ = tiny_model(GetParam());
-  const Closing engine_{new_engine()};
-  const std::shared_ptr<Model> model_ = must(engine_->load(model::PathSource{tiny_.path}, {}));
-};
 
 std::string saved(const std::shared_ptr<Session>& session) {
   std::string bytes;
@@ -49,40 +35,62 @@ kv::SnapshotRead reader(const std::string& bytes, size_t& at) {
   };
 }
 
-// Keys and values err by 1 / 254 of their block's largest. The divergence is that of an 8-bit
-// format, as for these models' int8 weights (logits_test.cc).
-TEST_P(KvTypes, LogitsAreNearThoseOf16Bits) {
+class KvTypes : public testing::TestWithParam<const char*> {
+ protected:
+  std::shared_ptr<Session> session(const SessionOptions& options) {
+    return must(engine_->create_session(model_, options));
+  }
+  std::vector<float> logits(const std::shared_ptr<Session>& of) {
+    return prompt_logits(*engine_.engine, of, tiny_.all(), tiny_.vocabulary);
+  }
+
+  // However the prompt comes to be there, the tokens after it are the same.
+  void check_same_bits(KvType type) {
+    SessionOptions options = options_of(type, ComputePath::deterministic);
+    const std::vector<float> want = logits(session(options));
+    options.prefill_chunk_tokens = 7;
+    EXPECT_EQ(logits(session(options)), want) << "in chunks";
+
+    const auto first = session(options);
+    const int64_t tokens = 21;
+    RequestSpec begin = ids_request({tiny_.prompt.begin(), tiny_.prompt.begin() + tokens}, 0);
+    begin.prompt_only = true;
+    must(engine_->generate(first, begin, nullptr));
+    const std::string bytes = saved(first);
+    size_t at = 0;
+    const auto restored = must(engine_->restore(model_, options, reader(bytes, at)));
+    EXPECT_EQ(saved(restored), bytes);
+    const auto fork = must(first->fork());
+    for (const auto& each : {first, fork, restored}) {
+      const auto request = must(engine_->generate(each, ids_request(tiny_.prompt, 8), nullptr));
+      EXPECT_GE(request->result().counters.cached_tokens, tokens);
+      EXPECT_EQ(output_ids(request->result()),
+                output_ids(
+                    must(engine_->generate(session(options), ids_request(tiny_.prompt, 8), nullptr))
+                        ->result()));
+    }
+  }
+
+  const TinyModel tiny_ = tiny_model(GetParam());
+  const Closing engine_{new_engine()};
+  const std::shared_ptr<Model> model_ = must(engine_->load(model::PathSource{tiny_.path}, {}));
+};
+
+// Keys and values err by 1 / 254 of their block's largest, or by 1 / 256 of themselves. The
+// divergence is that of an 8-bit format, as for these models' int8 weights (logits_test.cc).
+TEST_P(KvTypes, LogitsAreNearThoseOfF16) {
   const std::vector<float> half = logits(session(options_of(KvType::f16)));
-  const std::vector<float> whole = logits(session(options_of(KvType::q8_0)));
-  EXPECT_NE(half, whole);
-  EXPECT_LE(mean_kld(half, whole, tiny_.vocabulary), 1e-2);
-  EXPECT_LE(mean_kld(tiny_.logits, whole, tiny_.vocabulary), 1e-2);
+  for (const KvType type : {KvType::q8_0, KvType::bf16}) {
+    const std::vector<float> other = logits(session(options_of(type)));
+    EXPECT_NE(half, other);
+    EXPECT_LE(mean_kld(half, other, tiny_.vocabulary), 1e-2) << kv_type_name(type);
+    EXPECT_LE(mean_kld(tiny_.logits, other, tiny_.vocabulary), 1e-2) << kv_type_name(type);
+  }
 }
 
 TEST_P(KvTypes, ChunksForksAndSnapshotsGiveTheSameBits) {
-  SessionOptions options = options_of(KvType::q8_0, ComputePath::deterministic);
-  const std::vector<float> want = logits(session(options));
-  options.prefill_chunk_tokens = 7;
-  EXPECT_EQ(logits(session(options)), want) << "in chunks";
-
-  const auto first = session(options);
-  const int64_t tokens = 21;
-  RequestSpec begin = ids_request({tiny_.prompt.begin(), tiny_.prompt.begin() + tokens}, 0);
-  begin.prompt_only = true;
-  must(engine_->generate(first, begin, nullptr));
-  const std::string bytes = saved(first);
-  size_t at = 0;
-  const auto restored = must(engine_->restore(model_, options, reader(bytes, at)));
-  EXPECT_EQ(saved(restored), bytes);
-  const auto fork = must(first->fork());
-  for (const auto& each : {first, fork, restored}) {
-    const auto request = must(engine_->generate(each, ids_request(tiny_.prompt, 8), nullptr));
-    EXPECT_GE(request->result().counters.cached_tokens, tokens);
-    EXPECT_EQ(
-        output_ids(request->result()),
-        output_ids(must(engine_->generate(session(options), ids_request(tiny_.prompt, 8), nullptr))
-                       ->result()));
-  }
+  check_same_bits(KvType::q8_0);
+  check_same_bits(KvType::bf16);
 }
 
 TEST_P(KvTypes, AnotherTypeIsNeitherSharedNorRestored) {

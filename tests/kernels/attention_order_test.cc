@@ -70,6 +70,8 @@ std::vector<AttentionShape> shapes_to_compare() {
                      .kv_type = KvType::f32},
       AttentionShape{
           .tokens = 37, .first_position = 700, .heads = 9, .kv_heads = 3, .kv_type = KvType::q8_0},
+      AttentionShape{
+          .tokens = 37, .first_position = 700, .heads = 9, .kv_heads = 3, .kv_type = KvType::bf16},
       AttentionShape{.tokens = 6,
                      .first_position = 510,
                      .heads = 4,

@@ -83,5 +83,63 @@ std::string describe(const AttentionShape& s) {
          (s.mask == AttentionMask::all ? " all" : "") + (s.sinks ? " sinks" : "");
 }
 
+// A logit is a sum of head_dim products of values below 1 (q) and 2 (k), scaled: its
+// rounding error is near sqrt(head_dim) eps times the sum of magnitudes. A weight's relative error
+// is twice that plus the error of exp; the result is a mean of V under these weights, so it errs
+// by max|V| times as much.
+inline float tolerance(const AttentionShape& shape) {
+  const float eps = 6e-8f;
+  const float magnitude = sqrtf(static_cast<float>(shape.head_dim)) * kKeyMax;
+  const float logit = sqrtf(static_cast<float>(shape.head_dim)) * eps * magnitude;
+  return kValueMax * (2 * logit + 2e-6f);
+}
+
+inline std::vector<float> solve_split(const Problem& problem, const PagedKv& kv,
+                                      const AttentionSplitKernel& kernel, int64_t splits) {
+  const AttentionShape& shape = problem.shape;
+  std::vector<float> out(problem.q.size(), 99.0f);
+  const AttentionArgs args = problem.args(kv, out.data());
+  std::vector<float> partial(
+      static_cast<size_t>(shape.tokens * shape.heads * splits * (shape.head_dim + 2)), 77.0f);
+  std::vector<unsigned char> scratch(
+      kernel.scratch_bytes(shape.heads, shape.kv_heads, shape.head_dim));
+  for (int64_t kv_head = 0; kv_head < shape.kv_heads; ++kv_head) {
+    for (int64_t split = 0; split < splits; ++split) {
+      kernel.run(args, kv_head, shape.pages() * split / splits,
+                 shape.pages() * (split + 1) / splits, split, splits, partial.data(),
+                 scratch.data());
+    }
+  }
+  kernel.merge(args, 0, shape.tokens * shape.heads, splits, partial.data());
+  return out;
+}
+
+inline void expect_near(const std::vector<float>& got, const std::vector<float>& want,
+                        float allowed, const std::string& what) {
+  ASSERT_EQ(got.size(), want.size());
+  for (size_t i = 0; i < got.size(); ++i) {
+    if (std::isnan(want[i]) && std::isnan(got[i])) continue;
+    ASSERT_NEAR(got[i], want[i], allowed) << what << ", value " << i;
+  }
+}
+
+// Every variant, whole and split, against the reference.
+inline void check(const AttentionShape& shape, uint32_t seed = 1) {
+  const Problem problem(shape, seed);
+  const PagedKv kv(shape, problem.k, problem.v);
+  const std::vector<float> want = solve(problem, kv, kAttentionReference);
+  for (const auto& row : runnable(attention_variants(), kSim512)) {
+    expect_near(solve(problem, kv, row.kernel), want, tolerance(shape),
+                std::string(row.name) + ": " + describe(shape));
+  }
+  if (shape.tokens > kQueryBlock) return;
+  for (const auto& row : runnable(attention_split_variants(), kSimSplit512)) {
+    for (const int64_t splits : {1, 2, 3, 7}) {
+      expect_near(solve_split(problem, kv, row.kernel, splits), want, tolerance(shape),
+                  std::string(row.name) + " x" + std::to_string(splits) + ": " + describe(shape));
+    }
+  }
+}
+
 }  // namespace
 }  // namespace optima::kernels

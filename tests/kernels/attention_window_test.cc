@@ -10,7 +10,7 @@ namespace {
 // kv-and-quantisation.md 6.3, "Windowed kernel still reads all blocks": window 512 at 16K, where
 // 97 of 100 reads would be for nothing. A page that is not in the list cannot be read: it is null.
 TEST(DocumentedFaults, AWindowedKernelReadsThePagesOfItsWindowAlone) {
-  for (const KvType type : {KvType::f16, KvType::q8_0}) {
+  for (const KvType type : {KvType::f16, KvType::bf16, KvType::q8_0}) {
     const AttentionShape shape = {.tokens = 1,
                                   .first_position = 16'383,
                                   .heads = 2,

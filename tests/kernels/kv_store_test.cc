@@ -1,6 +1,7 @@
 // All variants must store the same bytes as the reference, and only those of the tokens given.
 #include "kernels/kv_store/kv_store.h"
 
+#include <float.h>
 #include <gtest/gtest.h>
 #include <math.h>
 #include <string.h>
@@ -60,10 +61,11 @@ std::vector<unsigned char> store(KvStoreFn fn, const Shape& shape, const std::ve
 TEST(KvStore, VariantsStoreTheSameBytes) {
   std::mt19937 random(8);
   std::normal_distribution<float> normal(0, 3e4f);  // some beyond the largest f16
+  const KvType types[] = {KvType::f16, KvType::bf16, KvType::f32, KvType::q8_0};
   for (const int64_t tokens : {0, 1, 7, 8, 9, 15, 16, 17, 40}) {
     for (const int64_t first : {0, 3, 8, 13, 16, 31}) {
       for (const int64_t head_dim : {8, 16, 24, 64, 80}) {
-        for (const KvType type : {KvType::f16, KvType::f32, KvType::q8_0}) {
+        for (const KvType type : types) {
           const Shape shape = {tokens, first, 2, head_dim, type};
           const auto count = static_cast<size_t>(tokens * (2 * head_dim + 3));
           std::vector<float> k(count);
@@ -122,6 +124,41 @@ TEST(KvStore, InfinitySaturatesAndNanStays) {
         EXPECT_TRUE(isnan(half_to_float(v))) << variant.name;
       } else {
         EXPECT_EQ(half_to_float(v), want[d]) << variant.name;
+      }
+    }
+  }
+}
+
+// What f16 has no room for stays what it was but for the rounding; the bits are those of IEEE's
+// binary32 without the lower half, so these are exact.
+TEST(KvStore, Bf16KeepsLargeValues) {
+  const Shape shape = {9, 0, 1, 8, KvType::bf16};
+  const float largest = 0x1.fep127f;
+  const float values[] = {1e6f,     -0x1p100f, 0x1.01p7f, 0x1.03p-90f,
+                          INFINITY, -INFINITY, NAN,       FLT_MAX};
+  const float want[] = {999424, -0x1p100f, 0x1p7f, 0x1.04p-90f, largest, -largest, NAN, largest};
+  std::vector<float> rows_of_values;
+  for (int64_t token = 0; token < shape.tokens; ++token) {
+    rows_of_values.insert(rows_of_values.end(), values, values + 8);
+    rows_of_values.resize(rows_of_values.size() + 3);
+  }
+  auto rows = runnable_rows(kv_store_variants());
+  rows.push_back({"kv_store_ref", kIsaNone, kKvStoreReference});
+  for (const auto& variant : rows) {
+    const auto bytes = store(variant.fn, shape, rows_of_values, rows_of_values);
+    const unsigned char* slot = bytes.data() + kv_slot_bytes(KvType::bf16, 8);
+    for (int64_t t = 0; t < shape.tokens; ++t) {
+      for (int64_t d = 0; d < 8; ++d) {
+        uint16_t k = 0;
+        uint16_t v = 0;
+        memcpy(&k, slot + 2 * (d * 16 + t), 2);
+        memcpy(&v, slot + 2 * (16 * 8 + t * 8 + d), 2);
+        EXPECT_EQ(k, v) << variant.name;
+        if (isnan(want[d])) {
+          EXPECT_TRUE(isnan(bf16_to_float(v))) << variant.name;
+        } else {
+          EXPECT_EQ(bf16_to_float(v), want[d]) << variant.name << ", value " << values[d];
+        }
       }
     }
   }

@@ -150,6 +150,8 @@ enum class KvType : std::int32_t {
   /// 8 bits each with a scale for 32 of them: 0.53 of the memory. UNSUPPORTED on the reference
   /// path.
   q8_0 = OPTIMA_KV_TYPE_Q8_0,
+  /// 16 bits each, for keys or values beyond 65504. UNSUPPORTED on the reference path.
+  bf16 = OPTIMA_KV_TYPE_BF16,
 };
 
 /// What the requests of a session are for.

@@ -170,6 +170,10 @@ namespace SitsOptima
         /// reference path.
         /// </summary>
         Q8_0 = 1,
+        /// <summary>
+        /// 16 bits each, for keys or values beyond 65504. UNSUPPORTED on the reference path.
+        /// </summary>
+        Bf16 = 2,
     }
 
     /// <summary>What the requests of a session are for.</summary>
