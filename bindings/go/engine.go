@@ -204,9 +204,9 @@ func (e *Engine) Step() (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	inbox := newInbox()
-	defer inbox.free()
-	for inbox.poll(e, 0) == nil && inbox.count > 0 {
+	b := newInbox()
+	defer b.free()
+	for b.poll(e, 0) == nil && b.count > 0 {
 	}
 	return worked != 0, nil
 }

@@ -72,17 +72,22 @@ func TestOnEventStops(t *testing.T) {
 func TestErrorOfACallbackIsReturnedAndRollsBack(t *testing.T) {
 	w := newWorld(t, nil)
 	mine := errors.New("mine")
-	request := w.request()
-	request.OnEvent = func(e Event) error {
-		if e.Type == EventToken {
-			return mine
+	for _, at := range []EventType{EventPrefill, EventToken} {
+		calls := 0
+		request := w.request()
+		request.OnEvent = func(e Event) error {
+			if e.Type == at {
+				calls++
+				return mine
+			}
+			return nil
 		}
-		return nil
+		r, err := w.session.Generate(ctx, request)
+		equal(t, "error", err, mine)
+		equal(t, "calls", calls, 1)
+		equal(t, "finish", r.Finish, FinishCancelled)
+		equal(t, "session", len(must[[]int32](t)(w.session.Tokens())), 0)
 	}
-	r, err := w.session.Generate(ctx, request)
-	equal(t, "error", err, mine)
-	equal(t, "finish", r.Finish, FinishCancelled)
-	equal(t, "session", len(must[[]int32](t)(w.session.Tokens())), 0)
 	w.works(t, w.session)
 }
 

@@ -108,7 +108,7 @@ type Request struct {
 // call is one request in work: what its cookie stands for, and its memory.
 type call struct {
 	carrier
-	request *Request
+	request *Request // A copy: the host may change its own.
 	latch   *latch
 	memory  arena
 	desc    *cRequestDesc
@@ -124,7 +124,8 @@ func newCall(ctx context.Context, op string, request *Request, row int) (*call, 
 	if err != nil {
 		return nil, err
 	}
-	c := &call{request: request, latch: latch, row: row}
+	kept := *request
+	c := &call{request: &kept, latch: latch, row: row}
 	c.fill()
 	c.desc.cancel = latch.pointer
 	if deadline, ok := ctx.Deadline(); ok {
@@ -160,7 +161,9 @@ func (c *call) onEvent(event *cEvent) int32 {
 	if event.type_ == EventDone {
 		return int32(verdictContinue)
 	}
-	if c.run(func() error { return c.request.OnEvent(newEvent(event)) }) {
+	// After the first verdict that ends the request another event may be on its way already.
+	ended := c.err != nil || c.panicked
+	if !ended && c.run(func() error { return c.request.OnEvent(newEvent(event)) }) {
 		return int32(verdictContinue)
 	}
 	if c.err == Stop && !c.panicked {
