@@ -335,6 +335,9 @@ const (
 	// 8 bits each with a scale for 32 of them: 0.53 of the memory. UNSUPPORTED on the reference
 	// path.
 	KVTypeQ8_0 KVType = 1
+
+	// 16 bits each, for keys or values beyond 65504. UNSUPPORTED on the reference path.
+	KVTypeBf16 KVType = 2
 )
 
 // String is the name as the C API has it; "?" for an unknown value.
@@ -344,6 +347,8 @@ func (v KVType) String() string {
 		return "f16"
 	case KVTypeQ8_0:
 		return "q8_0"
+	case KVTypeBf16:
+		return "bf16"
 	}
 	return "?"
 }

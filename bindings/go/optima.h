@@ -142,6 +142,8 @@ typedef int32_t optima_kv_type;
 /* 8 bits each with a scale for 32 of them: 0.53 of the memory. UNSUPPORTED on the reference
  * path. */
 #define OPTIMA_KV_TYPE_Q8_0 1
+/* 16 bits each, for keys or values beyond 65504. UNSUPPORTED on the reference path. */
+#define OPTIMA_KV_TYPE_BF16 2
 
 /* What the requests of a session are for. */
 typedef int32_t optima_output;
