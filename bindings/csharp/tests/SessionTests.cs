@@ -46,6 +46,11 @@ namespace SitsOptima.Tests
                     {
                         CheckRest(host, restored);
                     }
+                    Check.Throws<VersionException>(
+                        () => host.Model.RestoreSession(path, new SessionOptions
+                        {
+                            KvType = KvType.Q8_0,
+                        }), "another KV type");
                     byte[] bytes = File.ReadAllBytes(path);
                     bytes[bytes.Length / 2] ^= 1;
                     File.WriteAllBytes(path, bytes);
