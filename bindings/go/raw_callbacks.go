@@ -79,6 +79,18 @@ func optimaGoRead(user C.uintptr_t, into unsafe.Pointer, offset C.int64_t, bytes
 	return C.int32_t(cgo.Handle(user).Value().(cRead).read(into, int64(offset), int64(bytes)))
 }
 
+// cReadFile: As optima_read_fn, of the file with this index.
+type cReadFile interface {
+	readFile(file uintptr, into unsafe.Pointer, offset int64, bytes int64) int32
+}
+
+var cReadFileFn = unsafe.Pointer(C.optima_go_fn_read_file)
+
+//export optimaGoReadFile
+func optimaGoReadFile(user C.uintptr_t, file C.size_t, into unsafe.Pointer, offset C.int64_t, bytes C.int64_t) C.int32_t {
+	return C.int32_t(cgo.Handle(user).Value().(cReadFile).readFile(uintptr(file), into, int64(offset), int64(bytes)))
+}
+
 // cWrite: Writes exactly `bytes` behind what it wrote before. 0 = done, anything else = failed
 // (OPTIMA_E_IO).
 type cWrite interface {

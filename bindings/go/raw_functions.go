@@ -600,3 +600,14 @@ func cSessionKVQuery(session *cSession, out *cSessionKV, err **cError) Status {
 func cEngineWakeupFD(engine *cEngine, fd *int32, err **cError) Status {
 	return Status(C.optima_go_engine_wakeup_fd((*C.optima_engine)(unsafe.Pointer(engine)), (*C.int32_t)(unsafe.Pointer(fd)), (**C.optima_error)(unsafe.Pointer(err))))
 }
+
+// cFolderInit: Sets the first `struct_size` bytes to the defaults. MT_PER_OBJECT. Since 1.1.
+func cFolderInit(folder *cFolder, structSize uintptr) {
+	C.optima_go_folder_init((*C.optima_folder)(unsafe.Pointer(folder)), C.size_t(structSize))
+}
+
+// cModelOpenFolder: As optima_model_open_path for a path to a Hugging Face folder, through read
+// callbacks; files that are needed are read into memory of the engine. MT_SAFE. Since 1.1.
+func cModelOpenFolder(engine *cEngine, folder *cFolder, options *cModelOptions, out **cModel, err **cError) Status {
+	return Status(C.optima_go_model_open_folder((*C.optima_engine)(unsafe.Pointer(engine)), (*C.optima_folder)(unsafe.Pointer(folder)), (*C.optima_model_options)(unsafe.Pointer(options)), (**C.optima_model)(unsafe.Pointer(out)), (**C.optima_error)(unsafe.Pointer(err))))
+}

@@ -22,6 +22,10 @@ int32_t optima_go_fn_read(void* user, void* into, int64_t offset, int64_t bytes)
   return optimaGoRead((uintptr_t)user, into, offset, bytes);
 }
 
+int32_t optima_go_fn_read_file(void* user, size_t file, void* into, int64_t offset, int64_t bytes) {
+  return optimaGoReadFile((uintptr_t)user, file, into, offset, bytes);
+}
+
 int32_t optima_go_fn_write(void* user, const void* from, int64_t bytes) {
   return optimaGoWrite((uintptr_t)user, (void*)from, bytes);
 }

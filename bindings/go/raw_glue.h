@@ -306,12 +306,19 @@ static inline optima_status optima_go_session_kv_query(const optima_session* ses
 static inline optima_status optima_go_engine_wakeup_fd(optima_engine* engine, int32_t* fd, optima_error** err) {
   return optima_go_api->engine_wakeup_fd(engine, fd, err);
 }
+static inline void optima_go_folder_init(optima_folder* folder, size_t struct_size) {
+  optima_go_api->folder_init(folder, struct_size);
+}
+static inline optima_status optima_go_model_open_folder(optima_engine* engine, const optima_folder* folder, const optima_model_options* options, optima_model** out, optima_error** err) {
+  return optima_go_api->model_open_folder(engine, folder, options, out, err);
+}
 
 void optima_go_fn_release(void* user);
 int32_t optima_go_fn_on_event(void* user, const optima_event* event);
 int32_t optima_go_fn_on_logits(void* user, float* logits, int64_t vocabulary, const int32_t* tokens, int64_t token_count);
 int32_t optima_go_fn_progress(void* user, float fraction);
 int32_t optima_go_fn_read(void* user, void* into, int64_t offset, int64_t bytes);
+int32_t optima_go_fn_read_file(void* user, size_t file, void* into, int64_t offset, int64_t bytes);
 int32_t optima_go_fn_write(void* user, const void* from, int64_t bytes);
 int32_t optima_go_fn_spill_write(void* user, uint64_t id, const void* from, int64_t bytes);
 int32_t optima_go_fn_spill_read(void* user, uint64_t id, void* into, int64_t offset, int64_t bytes);

@@ -206,6 +206,39 @@ type cIO struct {
 	release unsafe.Pointer
 }
 
+// cFolder: A Hugging Face folder behind read callbacks, called on the opening thread only. A host
+// that has the tensors in its memory writes the header of a model.safetensors and answers reads
+// behind it from them.
+type cFolder struct {
+	// sizeof the struct.
+	structSize uint32
+
+	// Zero.
+	reserved0 uint32
+
+	// Extensions or NULL.
+	next *cExt
+
+	// The files' names, NUL-terminated: config.json, model.safetensors (or its index and shards),
+	// and what there is of tokenizer files.
+	names **byte
+
+	// Their lengths in bytes.
+	lengths *int64
+
+	// Number of files.
+	fileCount uintptr
+
+	// Reads a range of one of them.
+	read unsafe.Pointer
+
+	// For read.
+	user uintptr
+
+	// For user; before the open call returns. May be NULL.
+	release unsafe.Pointer
+}
+
 // cSessionOptions: How a session works. All zero = the defaults.
 type cSessionOptions struct {
 	// sizeof the struct.

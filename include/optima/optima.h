@@ -326,6 +326,7 @@ typedef struct optima_logit_bias optima_logit_bias;
 typedef struct optima_engine_options optima_engine_options;
 typedef struct optima_model_options optima_model_options;
 typedef struct optima_io optima_io;
+typedef struct optima_folder optima_folder;
 typedef struct optima_session_options optima_session_options;
 typedef struct optima_request_desc optima_request_desc;
 typedef struct optima_chat_desc optima_chat_desc;
@@ -361,6 +362,10 @@ typedef int32_t (*optima_progress_fn)(void* user, float fraction);
 
 /* Reads exactly `bytes` at `offset`. 0 = done, anything else = failed (OPTIMA_E_IO). */
 typedef int32_t (*optima_read_fn)(void* user, void* into, int64_t offset, int64_t bytes);
+
+/* As optima_read_fn, of the file with this index. */
+typedef int32_t (*optima_read_file_fn)(void* user, size_t file, void* into, int64_t offset,
+                                       int64_t bytes);
 
 /* Writes exactly `bytes` behind what it wrote before. 0 = done, anything else = failed
  * (OPTIMA_E_IO). */
@@ -485,6 +490,25 @@ struct optima_io {
 };
 #define OPTIMA_IO_INIT \
   { (uint32_t)sizeof(optima_io), 0, NULL, 0, NULL, NULL, NULL }
+
+/* A Hugging Face folder behind read callbacks, called on the opening thread only. A host that
+ * has the tensors in its memory writes the header of a model.safetensors and answers reads
+ * behind it from them. */
+struct optima_folder {
+  uint32_t struct_size; /* sizeof the struct. */
+  uint32_t reserved0; /* Zero. */
+  const optima_ext* next; /* Extensions or NULL. */
+  /* The files' names, NUL-terminated: config.json, model.safetensors (or its index and shards),
+   * and what there is of tokenizer files. */
+  const char* const* names;
+  const int64_t* lengths; /* Their lengths in bytes. */
+  size_t file_count; /* Number of files. */
+  optima_read_file_fn read; /* Reads a range of one of them. */
+  void* user; /* For read. */
+  optima_release_fn release; /* For user; before the open call returns. May be NULL. */
+};
+#define OPTIMA_FOLDER_INIT \
+  { (uint32_t)sizeof(optima_folder), 0, NULL, NULL, NULL, 0, NULL, NULL, NULL }
 
 /* How a session works. All zero = the defaults. */
 struct optima_session_options {
@@ -1337,6 +1361,16 @@ OPTIMA_MT_SAFE OPTIMA_API optima_status optima_session_kv_query(
 OPTIMA_MT_SAFE OPTIMA_API optima_status optima_engine_wakeup_fd(
     optima_engine* engine, int32_t* fd, optima_error** err) OPTIMA_NOEXCEPT;
 
+/* Sets the first `struct_size` bytes to the defaults. Since 1.1. */
+OPTIMA_MT_PER_OBJECT OPTIMA_API void optima_folder_init(optima_folder* folder,
+                                                        size_t struct_size) OPTIMA_NOEXCEPT;
+
+/* As optima_model_open_path for a path to a Hugging Face folder, through read callbacks; files
+ * that are needed are read into memory of the engine. Since 1.1. */
+OPTIMA_MT_SAFE OPTIMA_API optima_status optima_model_open_folder(
+    optima_engine* engine, const optima_folder* folder,
+    const optima_model_options* options, optima_model** out, optima_error** err) OPTIMA_NOEXCEPT;
+
 /* All functions, for users of dlopen: optima_get_api. Only ever grows at the end; struct_size
  * says how far. */
 struct optima_api_v1 {
@@ -1484,6 +1518,10 @@ struct optima_api_v1 {
   optima_status (*session_kv_query)(const optima_session* session, optima_session_kv* out,
                                     optima_error** err);
   optima_status (*engine_wakeup_fd)(optima_engine* engine, int32_t* fd, optima_error** err);
+  void (*folder_init)(optima_folder* folder, size_t struct_size);
+  optima_status (*model_open_folder)(optima_engine* engine, const optima_folder* folder,
+                                     const optima_model_options* options, optima_model** out,
+                                     optima_error** err);
 };
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-// optima_model: opened from four kinds of source, asked about its sizes.
+// optima_model: opened from five kinds of source, asked about its sizes.
 
 #include "abi/guard.h"
 #include "abi/handle.h"
@@ -146,6 +146,16 @@ optima_status optima_model_open_io(optima_engine* engine, const optima_io* io,
   ReleaseOnce hook;
   return guard_open(engine, options, out, err, [&]() -> Result<Source> {
     OPTIMA_ASSIGN(auto source, read_io(io, hook));
+    return Source(std::move(source));
+  });
+}
+
+optima_status optima_model_open_folder(optima_engine* engine, const optima_folder* folder,
+                                       const optima_model_options* options, optima_model** out,
+                                       optima_error** err) noexcept {
+  ReleaseOnce hook;
+  return guard_open(engine, options, out, err, [&]() -> Result<Source> {
+    OPTIMA_ASSIGN(auto source, read_folder(folder, hook));
     return Source(std::move(source));
   });
 }

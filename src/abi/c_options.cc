@@ -261,6 +261,10 @@ void optima_io_init(optima_io* io, size_t struct_size) noexcept {
   guard([&] { init(io, struct_size); });
 }
 
+void optima_folder_init(optima_folder* folder, size_t struct_size) noexcept {
+  guard([&] { init(folder, struct_size); });
+}
+
 void optima_session_options_init(optima_session_options* options, size_t struct_size) noexcept {
   guard([&] { init(options, struct_size); });
 }

@@ -1,4 +1,4 @@
-// The host's reader of bytes that lie anywhere.
+// The host's readers of bytes that lie anywhere.
 #pragma once
 
 #include "abi/handle.h"
@@ -10,6 +10,9 @@ namespace optima::abi {
 
 // `hook` keeps the host's release hook, also when this fails.
 Result<model::CallbackSource> read_io(const optima_io* in, ReleaseOnce& hook);
+
+// The same for the files of a folder.
+Result<model::FolderSource> read_folder(const optima_folder* in, ReleaseOnce& hook);
 
 // A path argument: not empty, no NUL in it.
 Result<std::string> read_path(const char* path, size_t path_bytes);

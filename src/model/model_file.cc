@@ -59,7 +59,11 @@ Result<std::unique_ptr<ModelFile>> open_model_file(const Source& source, Allocat
   if (const auto* path = std::get_if<PathSource>(&source)) {
     std::error_code failure;
     if (std::filesystem::is_directory(path->path, failure))
-      return open_hf_folder(path->path, allocator, options);
+      return open_hf_folder(*files_on_disk(path->path), allocator, options);
+  }
+  if (const auto* folder = std::get_if<FolderSource>(&source)) {
+    OPTIMA_ASSIGN(const auto files, files_of_host(*folder));
+    return open_hf_folder(*files, allocator, options);
   }
   return open_gguf(source, allocator, options.progress);
 }

@@ -128,7 +128,7 @@ class ModelFile {
 // `name` in quotes for a message: printable ASCII as it is, other bytes as \xNN, long names cut.
 std::string in_quotes(std::string_view name);
 
-// Opens a GGUF file or set of files, or, for a path to a folder, a Hugging Face folder.
+// Opens a GGUF file or set of files, or, for a folder, a Hugging Face folder.
 Result<std::unique_ptr<ModelFile>> open_model_file(const Source& source, Allocator& allocator,
                                                    const OpenOptions& options);
 

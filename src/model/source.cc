@@ -1,6 +1,6 @@
-// Opens the four kinds of model source behind one view of bytes. Paths and descriptors are mapped
-// (base/mmap_file), the host's memory is used where it lies, and only read callbacks cost a copy:
-// their bytes go to one Allocator buffer, piece by piece, so that a load can be watched and
+// Opens the kinds of source that are one file behind one view of bytes. Paths and descriptors are
+// mapped (base/mmap_file), the host's memory is used where it lies, and only read callbacks cost a
+// copy: their bytes go to one Allocator buffer, piece by piece, so that a load can be watched and
 // cancelled. What the bytes mean is gguf.cc's matter.
 #include "model/source.h"
 
@@ -108,7 +108,9 @@ Result<std::unique_ptr<Bytes>> open_bytes(const Source& source, Allocator& alloc
     if (const auto* path = std::get_if<PathSource>(&source)) return open_path(*path);
     if (const auto* file = std::get_if<DescriptorSource>(&source)) return open_descriptor(*file);
     if (const auto* memory = std::get_if<MemorySource>(&source)) return open_memory(*memory);
-    return open_callback(*std::get_if<CallbackSource>(&source), allocator, progress);
+    if (const auto* file = std::get_if<CallbackSource>(&source))
+      return open_callback(*file, allocator, progress);
+    return Status(Code::invalid_argument, "a folder is no file");
   }();
   if (bytes.ok()) OPTIMA_TRY(report(progress, 1.0f));
   return bytes;

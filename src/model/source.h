@@ -1,5 +1,6 @@
 // Where the bytes of a model come from: a path (memory-mapped), a descriptor with offset and
-// length (memory-mapped), the host's memory, or the host's read callbacks (read into memory).
+// length (memory-mapped), the host's memory, or the host's read callbacks (read into memory), of
+// one file or of the files of a folder.
 #pragma once
 
 #include <cstddef>
@@ -9,6 +10,7 @@
 #include <span>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "base/allocator.h"
 #include "base/status.h"
@@ -32,7 +34,17 @@ struct CallbackSource {
   // Reads exactly `bytes` at `offset`; false = I/O error. Called on the loading thread only.
   std::function<bool(void* into, int64_t offset, int64_t bytes)> read;
 };
-using Source = std::variant<PathSource, DescriptorSource, MemorySource, CallbackSource>;
+struct FolderSource {
+  struct File {
+    std::string name;  // within the folder, such as "config.json"
+    int64_t length = 0;
+  };
+  std::vector<File> files;
+  // As CallbackSource.read, of the file with this index.
+  std::function<bool(size_t file, void* into, int64_t offset, int64_t bytes)> read;
+};
+using Source =
+    std::variant<PathSource, DescriptorSource, MemorySource, CallbackSource, FolderSource>;
 
 // Fraction done in [0, 1]; returning false cancels the load (Code::cancelled).
 using Progress = std::function<bool(float fraction)>;
@@ -51,7 +63,8 @@ class Bytes {
   std::string name_;
 };
 
-// Progress is called with 0 first and 1 last; between them only while callbacks are read.
+// Progress is called with 0 first and 1 last; between them only while callbacks are read. Not for
+// folders (model/hf/folder_files.h).
 Result<std::unique_ptr<Bytes>> open_bytes(const Source& source, Allocator& allocator,
                                           const Progress& progress);
 

@@ -114,6 +114,28 @@ TEST_F(StructTest, Io) {
   });
 }
 
+TEST_F(StructTest, Folder) {
+  static const std::string bytes = "{";  // Broken: the struct is checked before.
+  const char* const names[] = {"config.json"};
+  const int64_t lengths[] = {1};
+  auto folder = sized<optima_folder>();
+  folder.names = names;
+  folder.lengths = lengths;
+  folder.file_count = 1;
+  folder.read = [](void*, size_t, void* into, int64_t, int64_t) -> int32_t {
+    std::memcpy(into, bytes.data(), 1);
+    return 0;
+  };
+  check_options<optima_folder>("folder", folder, [&](const optima_folder* in) {
+    Outcome outcome = outcome_of([&](optima_error** err) {
+      optima_model* model = nullptr;
+      return optima_model_open_folder(engine_.get(), in, nullptr, &model, err);
+    });
+    if (outcome.status == OPTIMA_E_FORMAT) outcome.status = OPTIMA_OK;
+    return outcome;
+  });
+}
+
 TEST_F(StructTest, SessionOptions) {
   check_options<optima_session_options>(
       "session", sized<optima_session_options>(), [&](const optima_session_options* options) {

@@ -64,6 +64,16 @@ namespace SitsOptima.Tests
             check.Offset(typeof(OptimaIo), "Read", 24);
             check.Offset(typeof(OptimaIo), "User", 32);
             check.Offset(typeof(OptimaIo), "Release", 40);
+            check.Size(typeof(OptimaFolder), sizeof(OptimaFolder), 64);
+            check.Offset(typeof(OptimaFolder), "StructSize", 0);
+            check.Offset(typeof(OptimaFolder), "Reserved0", 4);
+            check.Offset(typeof(OptimaFolder), "Next", 8);
+            check.Offset(typeof(OptimaFolder), "Names", 16);
+            check.Offset(typeof(OptimaFolder), "Lengths", 24);
+            check.Offset(typeof(OptimaFolder), "FileCount", 32);
+            check.Offset(typeof(OptimaFolder), "Read", 40);
+            check.Offset(typeof(OptimaFolder), "User", 48);
+            check.Offset(typeof(OptimaFolder), "Release", 56);
             check.Size(typeof(OptimaSessionOptions), sizeof(OptimaSessionOptions), 56);
             check.Offset(typeof(OptimaSessionOptions), "StructSize", 0);
             check.Offset(typeof(OptimaSessionOptions), "Reserved0", 4);
@@ -296,7 +306,7 @@ namespace SitsOptima.Tests
             check.Offset(typeof(OptimaProbeReport), "ReadRoofGbPerS", 208);
             check.Offset(typeof(OptimaProbeReport), "DramReadGbPerS", 216);
             check.Offset(typeof(OptimaProbeReport), "Int8RoofTmacPerS", 224);
-            check.Table(99, 800);
+            check.Table(101, 816);
         }
     }
 }

@@ -3,7 +3,6 @@
 #include "model/hf/hf_folder.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <set>
 
 #include "base/json.h"
@@ -29,12 +28,12 @@ constexpr size_t kShardsMax = 4096;
 
 class FolderReader {
  public:
-  FolderReader(const std::string& path, Allocator& allocator, const OpenOptions& options)
-      : path_(path), allocator_(allocator), options_(options) {}
+  FolderReader(const FolderFiles& files, Allocator& allocator, const OpenOptions& options)
+      : files_(files), allocator_(allocator), options_(options) {}
 
   Result<std::unique_ptr<ModelFile>> read() {
     parts_.format = FileFormat::hugging_face;
-    parts_.name = path_;
+    parts_.name = files_.place();
     OPTIMA_TRY(report(0.0f));
     OPTIMA_TRY(read_documents());
     OPTIMA_TRY(read_config());
@@ -48,26 +47,19 @@ class FolderReader {
  private:
   Status report(float fraction) const {
     if (!options_.progress || options_.progress(fraction)) return {};
-    return Status(Code::cancelled, text("the progress callback cancelled the load of ", path_));
+    return Status(Code::cancelled,
+                  text("the progress callback cancelled the load of ", files_.place()));
   }
 
-  std::string in_folder(std::string_view name) const { return path_ + "/" + std::string(name); }
-
-  bool exists(std::string_view name) const {
-    std::error_code failure;
-    return std::filesystem::exists(in_folder(name), failure);
-  }
-
-  Result<std::span<const std::byte>> map(std::string_view name) {
-    OPTIMA_ASSIGN(std::unique_ptr<Bytes> bytes,
-                  open_bytes(PathSource{in_folder(name)}, allocator_, {}));
+  Result<std::span<const std::byte>> map(std::string_view name, const Progress& progress = {}) {
+    OPTIMA_ASSIGN(std::unique_ptr<Bytes> bytes, files_.open(name, allocator_, progress));
     parts_.files.push_back(std::move(bytes));
     return parts_.files.back()->view();
   }
 
   Status read_documents() {
     for (const std::string_view name : kDocuments)
-      if (exists(name)) OPTIMA_TRY(read_document(name));
+      if (files_.has(name)) OPTIMA_TRY(read_document(name));
     return {};
   }
 
@@ -95,7 +87,7 @@ class FolderReader {
     const HfConfig config(root);
     OPTIMA_ASSIGN(const auto type, config.string("model_type"));
     if (!type) return Status(Code::format, "config.json: 'model_type' is missing");
-    OPTIMA_TRY(add_general("general.name", folder_name()));
+    OPTIMA_TRY(add_general("general.name", files_.name()));
     if (options_.content == FileContent::vocabulary)
       return add_general("general.architecture", *type);
     composite_ = find_hf_composite(*type);
@@ -153,12 +145,6 @@ class FolderReader {
     return {};
   }
 
-  std::string folder_name() const {
-    std::filesystem::path path(path_);
-    if (path.filename().empty()) path = path.parent_path();
-    return path.filename().string();
-  }
-
   Status add_general(std::string_view key, std::string_view value) {
     parts_.strings.emplace_back(value);
     return parts_.metadata.insert(key, {std::string_view(parts_.strings.back())});
@@ -188,7 +174,7 @@ class FolderReader {
   // Folders of sentence-transformers have a modules.json and a folder for each module.
   Status read_pooling() {
     constexpr std::string_view kModules = "modules.json";
-    if (form_ == nullptr || !exists(kModules)) return {};
+    if (form_ == nullptr || !files_.has(kModules)) return {};
     OPTIMA_TRY(read_document(kModules));
     OPTIMA_ASSIGN(const json::Value list, parse(kModules));
     OPTIMA_ASSIGN(const PoolingModules modules, read_modules(list));
@@ -204,8 +190,8 @@ class FolderReader {
   // The shard of each tensor, from the index.
   Result<std::vector<std::string>> shard_names() {
     constexpr std::string_view kIndex = "model.safetensors.index.json";
-    if (!exists(kIndex)) {
-      if (exists("model.safetensors")) return std::vector<std::string>{"model.safetensors"};
+    if (!files_.has(kIndex)) {
+      if (files_.has("model.safetensors")) return std::vector<std::string>{"model.safetensors"};
       return Status(Code::format, text("neither model.safetensors nor ", kIndex, " in the folder"));
     }
     OPTIMA_ASSIGN(const std::span<const std::byte> bytes, map(kIndex));
@@ -232,8 +218,10 @@ class FolderReader {
     return std::vector<std::string>(names.begin(), names.end());
   }
 
-  Status read_shard(const std::string& name, std::vector<SafeTensor>& tensors) {
-    OPTIMA_ASSIGN(const std::span<const std::byte> bytes, map(name));
+  // `progress` hears of bytes that are read; mapping takes no time.
+  Status read_shard(const std::string& name, const Progress& progress,
+                    std::vector<SafeTensor>& tensors) {
+    OPTIMA_ASSIGN(const std::span<const std::byte> bytes, map(name, progress));
     Result<std::vector<SafeTensor>> found = parse_safetensors(bytes);
     if (!found.ok()) return found.take_status().in(name);
     for (SafeTensor& tensor : *found) {
@@ -250,9 +238,11 @@ class FolderReader {
     OPTIMA_ASSIGN(const std::vector<std::string> shards, shard_names());
     std::vector<SafeTensor> tensors;
     for (size_t i = 0; i < shards.size(); ++i) {
-      OPTIMA_TRY(read_shard(shards[i], tensors));
-      if (i + 1 < shards.size())
-        OPTIMA_TRY(report(static_cast<float>(i + 1) / static_cast<float>(shards.size())));
+      const auto progress = [&](float fraction) {
+        const float done = (static_cast<float>(i) + fraction) / static_cast<float>(shards.size());
+        return fraction <= 0.0f || done >= 1.0f || report(done).ok();
+      };
+      OPTIMA_TRY(read_shard(shards[i], progress, tensors));
     }
     for (const auto& [tensor, shard] : shard_of_)
       if (found_.find(tensor) == found_.end())
@@ -289,7 +279,7 @@ class FolderReader {
            std::any_of(form_->shared.begin(), form_->shared.end(), is_head);
   }
 
-  const std::string& path_;
+  const FolderFiles& files_;
   Allocator& allocator_;
   const OpenOptions& options_;
   ModelFileParts parts_;
@@ -304,10 +294,10 @@ class FolderReader {
 
 }  // namespace
 
-Result<std::unique_ptr<ModelFile>> open_hf_folder(const std::string& path, Allocator& allocator,
+Result<std::unique_ptr<ModelFile>> open_hf_folder(const FolderFiles& files, Allocator& allocator,
                                                   const OpenOptions& options) {
-  Result<std::unique_ptr<ModelFile>> file = FolderReader(path, allocator, options).read();
-  if (!file.ok()) return file.take_status().in(path);
+  Result<std::unique_ptr<ModelFile>> file = FolderReader(files, allocator, options).read();
+  if (!file.ok()) return file.take_status().in(files.place());
   return file;
 }
 

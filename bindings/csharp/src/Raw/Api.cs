@@ -43,6 +43,11 @@ namespace SitsOptima.Raw
         [UnmanagedFunctionPointer(CallingConvention.Cdecl)]
         public delegate int Read(IntPtr user, IntPtr into, long offset, long bytes);
 
+        /// <summary>As optima_read_fn, of the file with this index.</summary>
+        [UnmanagedFunctionPointer(CallingConvention.Cdecl)]
+        public delegate int ReadFile(
+            IntPtr user, UIntPtr file, IntPtr into, long offset, long bytes);
+
         /// <summary>
         /// Writes exactly `bytes` behind what it wrote before. 0 = done, anything else = failed
         /// (OPTIMA_E_IO).
@@ -780,6 +785,21 @@ namespace SitsOptima.Raw
         /// </summary>
         [UnmanagedFunctionPointer(CallingConvention.Cdecl)]
         public delegate Status EngineWakeupFd(IntPtr engine, out int fd, out IntPtr err);
+
+        /// <summary>
+        /// Sets the first `struct_size` bytes to the defaults. Thread tag PER_OBJECT, since 1.1.
+        /// </summary>
+        [UnmanagedFunctionPointer(CallingConvention.Cdecl)]
+        public delegate void FolderInit(ref OptimaFolder folder, UIntPtr structSize);
+
+        /// <summary>
+        /// As optima_model_open_path for a path to a Hugging Face folder, through read callbacks;
+        /// files that are needed are read into memory of the engine. Thread tag SAFE, since 1.1.
+        /// </summary>
+        [UnmanagedFunctionPointer(CallingConvention.Cdecl)]
+        public delegate Status ModelOpenFolder(
+            IntPtr engine, ref OptimaFolder folder, ref OptimaModelOptions options, out IntPtr @out,
+            out IntPtr err);
     }
 
     /// <summary>
@@ -887,9 +907,11 @@ namespace SitsOptima.Raw
         public readonly Function.CacheMissName CacheMissName;
         public readonly Function.SessionKvQuery SessionKvQuery;
         public readonly Function.EngineWakeupFd EngineWakeupFd;
+        public readonly Function.FolderInit FolderInit;
+        public readonly Function.ModelOpenFolder ModelOpenFolder;
 
         /// <summary>The offset behind the last function that is needed.</summary>
-        public const int TableSize = 800;
+        public const int TableSize = 816;
 
         /// <summary>The name and release of the function at an index of the table.</summary>
         internal static readonly string[] Names =
@@ -993,6 +1015,8 @@ namespace SitsOptima.Raw
             "optima_cache_miss_name of 1.1",
             "optima_session_kv_query of 1.1",
             "optima_engine_wakeup_fd of 1.1",
+            "optima_folder_init of 1.1",
+            "optima_model_open_folder of 1.1",
         };
 
         /// <summary>Binds a table that has at least TableSize bytes.</summary>
@@ -1097,6 +1121,8 @@ namespace SitsOptima.Raw
             CacheMissName = Bind<Function.CacheMissName>(table, 776);
             SessionKvQuery = Bind<Function.SessionKvQuery>(table, 784);
             EngineWakeupFd = Bind<Function.EngineWakeupFd>(table, 792);
+            FolderInit = Bind<Function.FolderInit>(table, 800);
+            ModelOpenFolder = Bind<Function.ModelOpenFolder>(table, 808);
         }
 
         private static T Bind<T>(IntPtr table, int offset)

@@ -185,6 +185,43 @@ namespace SitsOptima.Raw
         }
     }
 
+    /// <summary>
+    /// A Hugging Face folder behind read callbacks, called on the opening thread only. A host that
+    /// has the tensors in its memory writes the header of a model.safetensors and answers reads
+    /// behind it from them. Since 1.1.
+    /// </summary>
+    [StructLayout(LayoutKind.Sequential)]
+    public struct OptimaFolder
+    {
+        /// <summary>sizeof the struct.</summary>
+        public uint StructSize;
+        /// <summary>Zero.</summary>
+        public uint Reserved0;
+        /// <summary>Extensions or NULL.</summary>
+        public IntPtr Next;
+        /// <summary>
+        /// The files' names, NUL-terminated: config.json, model.safetensors (or its index and
+        /// shards), and what there is of tokenizer files.
+        /// </summary>
+        public IntPtr Names;
+        /// <summary>Their lengths in bytes.</summary>
+        public IntPtr Lengths;
+        /// <summary>Number of files.</summary>
+        public UIntPtr FileCount;
+        /// <summary>Reads a range of one of them.</summary>
+        public IntPtr Read;
+        /// <summary>For read.</summary>
+        public IntPtr User;
+        /// <summary>For user; before the open call returns. May be NULL.</summary>
+        public IntPtr Release;
+
+        /// <summary>The defaults, with the size set.</summary>
+        public static OptimaFolder Create()
+        {
+            return new OptimaFolder { StructSize = 64 };
+        }
+    }
+
     /// <summary>How a session works. All zero = the defaults.</summary>
     [StructLayout(LayoutKind.Sequential)]
     public struct OptimaSessionOptions
