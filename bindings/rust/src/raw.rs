@@ -446,6 +446,15 @@ pub type optima_read_fn = unsafe extern "C" fn(
     bytes: i64,
 ) -> i32;
 
+/// As optima_read_fn, of the file with this index.
+pub type optima_read_file_fn = unsafe extern "C" fn(
+    user: *mut c_void,
+    file: usize,
+    into: *mut c_void,
+    offset: i64,
+    bytes: i64,
+) -> i32;
+
 /// Writes exactly `bytes` behind what it wrote before. 0 = done, anything else = failed
 /// (OPTIMA_E_IO).
 pub type optima_write_fn = unsafe extern "C" fn(
@@ -684,6 +693,42 @@ pub struct optima_io {
 }
 
 impl Default for optima_io {
+    fn default() -> Self {
+        // SAFETY: integers, floats, pointers and optional functions: zero is a value of each.
+        let mut it: Self = unsafe { zeroed() };
+        it.struct_size = size_of::<Self>() as u32;
+        it
+    }
+}
+
+/// A Hugging Face folder behind read callbacks, called on the opening thread only. A host that has
+/// the tensors in its memory writes the header of a model.safetensors and answers reads behind it
+/// from them.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct optima_folder {
+    /// sizeof the struct.
+    pub struct_size: u32,
+    /// Zero.
+    pub reserved0: u32,
+    /// Extensions or NULL.
+    pub next: *const optima_ext,
+    /// The files' names, NUL-terminated: config.json, model.safetensors (or its index and shards),
+    /// and what there is of tokenizer files.
+    pub names: *const *const c_char,
+    /// Their lengths in bytes.
+    pub lengths: *const i64,
+    /// Number of files.
+    pub file_count: usize,
+    /// Reads a range of one of them.
+    pub read: Option<optima_read_file_fn>,
+    /// For read.
+    pub user: *mut c_void,
+    /// For user; before the open call returns. May be NULL.
+    pub release: Option<optima_release_fn>,
+}
+
+impl Default for optima_folder {
     fn default() -> Self {
         // SAFETY: integers, floats, pointers and optional functions: zero is a value of each.
         let mut it: Self = unsafe { zeroed() };
@@ -1922,6 +1967,17 @@ pub struct optima_api_v1 {
         fd: *mut i32,
         err: *mut *mut optima_error,
     ) -> optima_status,
+    /// Sets the first `struct_size` bytes to the defaults. MT_PER_OBJECT. Since 1.1.
+    pub folder_init: unsafe extern "C" fn(folder: *mut optima_folder, struct_size: usize),
+    /// As optima_model_open_path for a path to a Hugging Face folder, through read callbacks; files
+    /// that are needed are read into memory of the engine. MT_SAFE. Since 1.1.
+    pub model_open_folder: unsafe extern "C" fn(
+        engine: *mut optima_engine,
+        folder: *const optima_folder,
+        options: *const optima_model_options,
+        out: *mut *mut optima_model,
+        err: *mut *mut optima_error,
+    ) -> optima_status,
 }
 
 /// The same functions, linked when the program is built (feature `link`).
@@ -2255,6 +2311,14 @@ extern "C" {
     pub fn optima_engine_wakeup_fd(
         engine: *mut optima_engine,
         fd: *mut i32,
+        err: *mut *mut optima_error,
+    ) -> optima_status;
+    pub fn optima_folder_init(folder: *mut optima_folder, struct_size: usize);
+    pub fn optima_model_open_folder(
+        engine: *mut optima_engine,
+        folder: *const optima_folder,
+        options: *const optima_model_options,
+        out: *mut *mut optima_model,
         err: *mut *mut optima_error,
     ) -> optima_status;
 }

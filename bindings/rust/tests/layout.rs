@@ -97,6 +97,20 @@ fn optima_io_is_laid_out_as_in_c() {
 }
 
 #[test]
+fn optima_folder_is_laid_out_as_in_c() {
+    assert_eq!(size_of::<optima_folder>(), 64);
+    at!(optima_folder, struct_size, 0);
+    at!(optima_folder, reserved0, 4);
+    at!(optima_folder, next, 8);
+    at!(optima_folder, names, 16);
+    at!(optima_folder, lengths, 24);
+    at!(optima_folder, file_count, 32);
+    at!(optima_folder, read, 40);
+    at!(optima_folder, user, 48);
+    at!(optima_folder, release, 56);
+}
+
+#[test]
 fn optima_session_options_is_laid_out_as_in_c() {
     assert_eq!(size_of::<optima_session_options>(), 56);
     at!(optima_session_options, struct_size, 0);
@@ -382,7 +396,7 @@ fn optima_probe_report_is_laid_out_as_in_c() {
 
 #[test]
 fn optima_api_v1_is_laid_out_as_in_c() {
-    assert_eq!(size_of::<optima_api_v1>(), 800);
+    assert_eq!(size_of::<optima_api_v1>(), 816);
     at!(optima_api_v1, struct_size, 0);
     at!(optima_api_v1, abi, 4);
     at!(optima_api_v1, version, 8);
@@ -484,4 +498,6 @@ fn optima_api_v1_is_laid_out_as_in_c() {
     at!(optima_api_v1, cache_miss_name, 776);
     at!(optima_api_v1, session_kv_query, 784);
     at!(optima_api_v1, engine_wakeup_fd, 792);
+    at!(optima_api_v1, folder_init, 800);
+    at!(optima_api_v1, model_open_folder, 808);
 }
