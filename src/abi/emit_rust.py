@@ -144,7 +144,7 @@ def table_text(spec):
 
 
 def linked_text(spec):
-    out = ["/// The same functions, linked when the program is built (feature `link`).",
+    out = ["// The same functions, linked when the program is built (feature `link`).",
            "#[cfg(feature = \"link\")]", "#[link(name = \"sitsoptima\")]", "extern \"C\" {"]
     for function in spec.functions:
         out.append(signature(f"pub fn {function['name']}", function, ";", "    "))

@@ -1980,7 +1980,7 @@ pub struct optima_api_v1 {
     ) -> optima_status,
 }
 
-/// The same functions, linked when the program is built (feature `link`).
+// The same functions, linked when the program is built (feature `link`).
 #[cfg(feature = "link")]
 #[link(name = "sitsoptima")]
 extern "C" {

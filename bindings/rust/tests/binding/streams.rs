@@ -4,6 +4,7 @@ use optima::{
     CancelToken, Drive, EngineOptions, ErrorKind, EventKind, Finish, Grammar, Request, Session,
     SessionOptions, Verdict,
 };
+use std::os::unix::io::AsRawFd;
 use std::sync::mpsc;
 use std::task::Poll;
 use std::time::Duration;
@@ -114,6 +115,42 @@ fn a_host_with_its_own_loop_polls() {
         let waited = session.stream(&split_request()).unwrap().finish().unwrap();
         assert_eq!(waited.text(), SPLIT, "{drive:?}");
     }
+}
+
+#[repr(C)]
+struct PollFd {
+    fd: i32,
+    events: i16,
+    returned: i16,
+}
+
+extern "C" {
+    fn poll(fds: *mut PollFd, count: std::os::raw::c_ulong, timeout_ms: i32) -> i32;
+}
+
+#[test]
+fn an_event_loop_sleeps_on_the_engine_s_descriptor() {
+    const POLLIN: i16 = 1;
+    let engine = engine();
+    let session = Session::new(&open(&engine, "llama-q8_0")).unwrap();
+    let fd = engine.wakeup_fd().unwrap();
+    let readable = |timeout_ms| {
+        let mut one = PollFd { fd: fd.as_raw_fd(), events: POLLIN, returned: 0 };
+        // SAFETY: one live element.
+        unsafe { poll(&mut one, 1, timeout_ms) == 1 }
+    };
+    assert!(!readable(0));
+    let mut stream = session.stream(&split_request()).unwrap();
+    let mut text = String::new();
+    while !stream.is_finished() {
+        assert!(readable(-1));
+        match stream.poll(Duration::ZERO) {
+            Poll::Ready(Some(event)) => text += event.unwrap().text(),
+            other => assert!(stream.is_finished(), "readable, and {other:?}"),
+        }
+    }
+    assert_eq!(text, SPLIT);
+    assert!(!readable(0));
 }
 
 #[test]

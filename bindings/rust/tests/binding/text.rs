@@ -24,6 +24,20 @@ fn greedy_ids_are_those_of_transformers() {
     }
 }
 
+#[test]
+fn guesses_do_not_change_the_output() {
+    let (engine, golden) = (engine(), Golden::of("llama-q8_0"));
+    let model = open(&engine, "llama-q8_0");
+    let request = Request::new(golden.text("prompt")).max_tokens(24).draft_tokens(4);
+    // A model that guesses for itself guesses well.
+    let options = SessionOptions::new().draft_model(&model);
+    let session = options.create(&model).unwrap();
+    let made = session.generate(&request).unwrap();
+    assert_eq!(made.token_ids(), golden.ids("continuation_ids"));
+    let counters = made.counters();
+    assert!(counters.draft_tokens_accepted > 0, "{counters:?}");
+}
+
 /// The golden rows of a model: one row of logits for each position of prompt and continuation.
 fn golden_row(name: &str, position: usize, vocabulary: usize) -> Vec<f32> {
     let bytes = std::fs::read(path_of(&format!("{name}.logits"))).unwrap();
