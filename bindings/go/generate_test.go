@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"runtime"
 	"sync"
 	"testing"
 	"unicode/utf8"
@@ -217,13 +218,16 @@ func TestCancelFromAnotherGoroutineEndsWithinAChunk(t *testing.T) {
 	s := must[*Session](t)(w.model.NewSession(&SessionOptions{PrefillChunkTokens: 16}))
 	defer s.Close()
 	cancellable, cancel := context.WithCancel(ctx)
-	chunks := 0
-	request := &Request{PromptIDs: w.longPrompt(200), MaxTokens: 4}
+	defer cancel()
+	batches := uint64(0) // When the cancel was there; chunks are computed while a callback waits.
+	request := &Request{PromptIDs: w.longPrompt(s.ContextTokens() - 8), MaxTokens: 4}
 	request.OnEvent = func(e Event) error {
-		if chunks++; chunks == 1 {
+		if batches == 0 {
 			go cancel()
 			for !s.triggered() {
+				runtime.Gosched()
 			}
+			batches = must[Metrics](t)(w.engine.Metrics()).Batches
 		}
 		return nil
 	}
@@ -232,9 +236,12 @@ func TestCancelFromAnotherGoroutineEndsWithinAChunk(t *testing.T) {
 		t.Fatalf("got %v", err)
 	}
 	equal(t, "finish", r.Finish, FinishCancelled)
-	equal(t, "output", len(r.TokenIDs), 0)
-	if chunks != 1 {
-		t.Errorf("%d chunks were computed, the cancel came after the first", chunks)
+	if len(r.TokenIDs) > 1 { // One may have been computed before the cancel.
+		t.Errorf("%d output tokens", len(r.TokenIDs))
+	}
+	after := must[Metrics](t)(w.engine.Metrics()).Batches
+	if batches == 0 || after > batches+1 {
+		t.Errorf("%d chunks at the cancel, %d at the end", batches, after)
 	}
 	w.works(t, s)
 }
