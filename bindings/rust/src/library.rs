@@ -78,8 +78,8 @@ unsafe fn accept(table: *const raw::optima_api_v1) -> Result<Library, Error> {
     let wanted = size_of::<raw::optima_api_v1>();
     if size < wanted {
         let text = format!(
-            "{FILE_NAME}: release {} is older than {}, which this program needs: its function \
-             table has {size} bytes, {wanted} are wanted",
+            "{FILE_NAME}: release {} lacks functions of {}, which this program is made for: its \
+             function table has {size} bytes, {wanted} are wanted",
             version.to_string_lossy(),
             raw::OPTIMA_RELEASE
         );
