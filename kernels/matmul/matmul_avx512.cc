@@ -7,7 +7,11 @@
 
 namespace optima::kernels {
 namespace {
-constexpr KernelTable kTable = make_table<PanelDot<Avx512>>();
+struct EvexDot {
+  static __m256i add(__m256i sum, __m256i u, __m256i a) { return _mm256_dpbusd_epi32(sum, u, a); }
+  static __m512i add(__m512i sum, __m512i u, __m512i a) { return _mm512_dpbusd_epi32(sum, u, a); }
+};
+constexpr KernelTable kTable = make_table<PanelDot<Avx512Vector<EvexDot>>>();
 }  // namespace
 
 namespace avx512 {

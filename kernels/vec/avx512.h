@@ -1,5 +1,6 @@
 // The vector operations of the matrix kernels on AVX-512 F/BW/DQ/VL + VNNI: those of vnni.h, some
 // of them better, and `Wide` vectors of 64 bytes for the micro-kernel. sim512.h has the same names.
+// Instruction is VNNI's, over 32 and over 64 bytes, or its simulation.
 #pragma once
 
 #include "kernels/vec/vnni.h"
@@ -7,11 +8,9 @@
 namespace optima::kernels {
 namespace {
 
-struct EvexDot {
-  static __m256i add(__m256i sum, __m256i u, __m256i a) { return _mm256_dpbusd_epi32(sum, u, a); }
-};
-
-struct Avx512 : VnniDots<EvexDot> {
+template <typename Instruction>
+struct Avx512Vector : VnniDots<Instruction> {
+  using Bytes = __m256i;
   // What the micro-kernels (matmul/tile_dot.inl.h, matmul/panel_dot.inl.h) make of the registers.
   static constexpr bool kSignedCodes = false;  // 8-bit codes are unsigned, offset by 128
   static constexpr bool kSquares = false;      // there are no products of two rows by two
@@ -43,7 +42,7 @@ struct Avx512 : VnniDots<EvexDot> {
   }
   static Wide wide_words(int16_t value) { return _mm512_set1_epi16(value); }
   // sum + u * a in groups of four, u unsigned, a signed: no saturation.
-  static Wide wide_add_dot(Wide sum, Wide u, Wide a) { return _mm512_dpbusd_epi32(sum, u, a); }
+  static Wide wide_add_dot(Wide sum, Wide u, Wide a) { return Instruction::add(sum, u, a); }
   static Wide wide_fill(int8_t value) { return _mm512_set1_epi8(value); }
   static Wide wide_and(Wide a, Wide b) { return _mm512_and_si512(a, b); }
   static Wide wide_or(Wide a, Wide b) { return _mm512_or_si512(a, b); }

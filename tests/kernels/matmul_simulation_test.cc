@@ -8,8 +8,6 @@
 #include "kernels/matmul/panel_dot.inl.h"
 #include "kernels/vec/sim512.h"
 #include "tests/kernels/matmul_testing.h"
-#include "tests/kernels/variant_rows.h"
-#include "tests/kernels/vnni_simulation.h"
 
 namespace optima::kernels {
 namespace {
@@ -38,9 +36,7 @@ constexpr Variant<MatmulKernel> kSimulated = {
 // The rows of a simulated CPU that this one can run.
 void check_all(WeightType type, int64_t m, int64_t n, int64_t k) {
   check(kSimulated, type, m, n, k);
-  for (const Variant<MatmulKernel>& row : vnni_simulations()) {
-    if ((row.isa & ~host_isa()) == 0) check(row, type, m, n, k);
-  }
+  for (const Variant<MatmulKernel>& row : simulated_rows()) check(row, type, m, n, k);
 }
 
 class MatmulSimulationTest : public ::testing::TestWithParam<WeightType> {};

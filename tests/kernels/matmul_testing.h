@@ -14,6 +14,8 @@
 
 #include "kernels/half.h"
 #include "kernels/matmul/matmul.h"
+#include "tests/kernels/variant_rows.h"
+#include "tests/kernels/vnni_simulation.h"
 
 namespace optima::kernels::testing {
 
@@ -204,6 +206,17 @@ inline void expect_rows_alone_equal(const Product& p, const Variant<MatmulKernel
         << row.name << " " << info_of(p.type).name << " row " << m << " of " << p.m << " n=" << p.n
         << " k=" << p.k;
   }
+}
+
+// Rows for VNNI, its instruction simulated, that this CPU can run.
+inline std::vector<Variant<MatmulKernel>> simulated_rows() {
+  std::vector<Variant<MatmulKernel>> rows;
+  for (const auto& variants : {vnni_simulations_avx2(), vnni_simulations_avx512()}) {
+    for (const Variant<MatmulKernel>& row : variants) {
+      if ((row.isa & ~host_isa()) == 0) rows.push_back(row);
+    }
+  }
+  return rows;
 }
 
 // Runs one variant on one random product and compares it with the reference.

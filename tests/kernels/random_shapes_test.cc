@@ -5,7 +5,6 @@
 
 #include "tests/kernels/attention_testing.h"
 #include "tests/kernels/matmul_testing.h"
-#include "tests/kernels/vnni_simulation.h"
 
 namespace optima::kernels {
 namespace {
@@ -34,9 +33,8 @@ class RandomShapes : public ::testing::Test {
 
 TEST_F(RandomShapes, ProductsEqualTheReference) {
   std::vector<Variant<MatmulKernel>> rows = runnable_rows(matmul_variants());
-  for (const Variant<MatmulKernel>& row : vnni_simulations()) {
-    if ((row.isa & ~host_isa()) == 0) rows.push_back(row);
-  }
+  const std::vector<Variant<MatmulKernel>> simulated = testing::simulated_rows();
+  rows.insert(rows.end(), simulated.begin(), simulated.end());
   for (int64_t step = 0; step < steps_; ++step) {
     const WeightType type = one_of(testing::kAllTypes);
     const int64_t values = testing::info_of(type).block_values;
