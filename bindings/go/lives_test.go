@@ -72,9 +72,18 @@ func TestAThousandLivesLeaveNothing(t *testing.T) {
 	before := usageNow(t)
 	lives(t, 1000, prompt)
 	after := usageNow(t)
+	grown := after.rssBytes - before.rssBytes
 	t.Logf("before %v, after %v", before, after)
+	// A leak shows every time; Go's own heap and threads come when the machine is busy, and stay.
+	if grown > 4<<20 {
+		lives(t, 1000, prompt)
+		again := usageNow(t)
+		grown = again.rssBytes - after.rssBytes
+		t.Logf("and then %v", again)
+		after = again
+	}
 	// 4 KiB, a hundredth of a descriptor or of a thread a life would be found.
-	if after.rssBytes-before.rssBytes > 4<<20 || after.descriptors > before.descriptors+2 ||
+	if grown > 4<<20 || after.descriptors > before.descriptors+2 ||
 		after.threads > before.threads+8 {
 		t.Errorf("before %v, after %v", before, after)
 	}

@@ -180,6 +180,8 @@ namespace SitsOptima.Tests
                 {
                     if (e.Type == EventType.Token) break;
                 }
+                // A request that nobody reads any more is released when the engine ends it.
+                SpinWait.SpinUntil(() => Cookie.Live == 0, TimeSpan.FromSeconds(60));
                 Check.Equal(0, Cookie.Live, "cookies");
                 host.CheckUsable("after a stream");
                 EventStream stream = host.Session.StreamAsync(endless);
