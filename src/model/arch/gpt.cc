@@ -125,6 +125,7 @@ constexpr HfTransform kByHead = HfTransform::heads_to_parts;
 constexpr HfTensorName kNeoxNames[] = {
     {"gpt_neox.embed_in.weight", "token_embd.weight"},
     {"embed_out.weight", "output.weight"},
+    {"lm_head.weight", "output.weight"},  // as transformers 5 calls it in memory
     {"gpt_neox.final_layer_norm.weight", "output_norm.weight"},
     {"gpt_neox.final_layer_norm.bias", "output_norm.bias"},
     {"gpt_neox.layers.{}.input_layernorm.weight", "blk.{}.attn_norm.weight"},
