@@ -70,11 +70,11 @@ struct Hooks {
 };
 
 // Taken first, so that a call that fails releases the host's cookies as well.
-Hooks take_hooks(const optima_engine_options* options) {
-  if (!readable(options)) return {};
-  return {.alloc = {options->alloc_release, options->alloc_user},
-          .log = {options->log_release, options->log_user},
-          .spill = {options->spill_release, options->spill_user}};
+Hooks take_hooks(const optima_engine_options* in) {
+  const optima_engine_options options = given_fields(in);
+  return {.alloc = {options.alloc_release, options.alloc_user},
+          .log = {options.log_release, options.log_user},
+          .spill = {options.spill_release, options.spill_user}};
 }
 
 Result<std::vector<uint64_t>> read_affinity(const optima_engine_options& options) {

@@ -9,9 +9,9 @@
 namespace optima::abi {
 namespace {
 
-ReleaseOnce take_hook(const optima_model_options* options) {
-  if (!readable(options)) return {};
-  return {options->release, options->user};
+ReleaseOnce take_hook(const optima_model_options* in) {
+  const optima_model_options options = given_fields(in);
+  return {options.release, options.user};
 }
 
 // The host's progress callback; what it throws cancels.

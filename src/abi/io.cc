@@ -8,7 +8,8 @@ namespace optima::abi {
 
 Result<model::CallbackSource> read_io(const optima_io* in, ReleaseOnce& hook) {
   if (in == nullptr) return Status(Code::invalid_argument, "io: NULL");
-  if (readable(in)) hook = ReleaseOnce(in->release, in->user);
+  const optima_io given = given_fields(in);
+  hook = ReleaseOnce(given.release, given.user);
   OPTIMA_ASSIGN(const optima_io io, read_struct("io", in));
   if (io.read == nullptr) return Status(Code::invalid_argument, "io.read: NULL");
   if (io.length < 0) {

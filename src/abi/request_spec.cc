@@ -172,9 +172,9 @@ Status refuse_embedding(const optima_request_desc& desc) {
 
 }  // namespace
 
-ReleaseOnce take_hook(const optima_request_desc* desc) {
-  if (!readable(desc)) return {};
-  return {desc->release, desc->user};
+ReleaseOnce take_hook(const optima_request_desc* in) {
+  const optima_request_desc desc = given_fields(in);
+  return {desc.release, desc.user};
 }
 
 Result<engine::RequestSpec> read_request(const optima_request_desc& desc,

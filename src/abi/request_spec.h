@@ -9,7 +9,7 @@
 namespace optima::abi {
 
 // The release hook and what it is for, taken before anything can fail.
-ReleaseOnce take_hook(const optima_request_desc* desc);
+ReleaseOnce take_hook(const optima_request_desc* in);
 
 // Does not look at on_event and release. `box` is where the hook on logits will be called back
 // from; `purpose` says whether an embedding is asked for.

@@ -30,10 +30,16 @@ Status check_tail(std::string_view name, const void* data, size_t known, size_t 
 // Every extension must be optional: this release knows none.
 Status check_extensions(std::string_view name, const optima_ext* next);
 
-// Whether `in` can be read at all, so that its release hook can be called.
+// The fields that the host has, unchecked, so that its release hooks can be called whatever becomes of
+// the call; those of a newer release, and all when struct_size is no size, are zero.
 template <typename Struct>
-bool readable(const Struct* in) {
-  return in != nullptr && in->struct_size >= kSizeMin<Struct> && in->struct_size <= kStructSizeMax;
+Struct given_fields(const Struct* in) {
+  Struct out;
+  std::memset(&out, 0, sizeof out);
+  if (in != nullptr && in->struct_size >= kSizeMin<Struct> && in->struct_size <= kStructSizeMax) {
+    std::memcpy(&out, in, std::min<size_t>(in->struct_size, sizeof out));
+  }
+  return out;
 }
 
 // A copy of the host's options; NULL gives the defaults.

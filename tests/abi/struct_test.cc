@@ -7,6 +7,11 @@
 namespace optima_test {
 namespace {
 
+// sizeof each struct in its first release.
+template <typename Struct>
+inline constexpr uint32_t kSizeMin = 0;
+#include "abi/struct_sizes.inc"
+
 // Room for a struct of a newer host.
 template <typename Struct>
 struct Larger {
@@ -34,6 +39,13 @@ void check_options(const char* name, const Struct& good,
   EXPECT_EQ(call(&larger.value).status, OPTIMA_OK);
   larger.tail[63] = 1;
   EXPECT_EQ(call(&larger.value).status, OPTIMA_E_UNSUPPORTED);
+
+  // What lies behind the struct of a host of the first release is not the library's to read.
+  Struct older;
+  std::memset(&older, 0x5a, sizeof older);
+  std::memcpy(&older, &good, kSizeMin<Struct>);
+  older.struct_size = kSizeMin<Struct>;
+  EXPECT_EQ(call(&older).status, OPTIMA_OK) << call(&older).message();
 
   Struct reserved = good;
   reserved.reserved0 = 1;
