@@ -15,6 +15,8 @@
  *   OPTIMA_MT_SAFE        from any thread at any time, as long as the handle is not destroyed;
  *   OPTIMA_MT_PER_OBJECT  one thread at a time for each object;
  *   OPTIMA_MT_SIGNAL      as MT_SAFE, and from signal handlers.
+ * Lifecycle. All of this header is stable (ABI.md). "Since" says from which release; fields and
+ * values that say nothing are as old as what they are in. What is deprecated still works.
  * The library never prints, exits, installs signal handlers or reads the environment. */
 /* clang-format off */
 #ifndef OPTIMA_OPTIMA_H
@@ -58,7 +60,8 @@ extern "C" {
 
 /* ---- Constants ------------------------------------------------------------------------------- */
 
-/* Result of every call that can fail. 0 is success, negative is an error. Values never change. */
+/* Result of every call that can fail. 0 is success, negative is an error. Values never change.
+ * Since 1.0. */
 typedef int32_t optima_status;
 #define OPTIMA_OK 0 /* Success. */
 #define OPTIMA_E_ARG (-1) /* An argument is wrong: NULL, out of range, not a live handle. */
@@ -81,7 +84,7 @@ typedef int32_t optima_status;
 /* Well-formed, but this version cannot do it: an unknown option, tensor type, architecture. */
 #define OPTIMA_E_UNSUPPORTED (-15)
 
-/* Why a generation ended. */
+/* Why a generation ended. Since 1.0. */
 typedef int32_t optima_finish;
 #define OPTIMA_FINISH_NONE 0 /* It has not ended. */
 #define OPTIMA_FINISH_STOP 1 /* An end-of-generation token, or a token of stop_tokens. */
@@ -94,48 +97,49 @@ typedef int32_t optima_finish;
 #define OPTIMA_FINISH_CANCELLED 6
 #define OPTIMA_FINISH_DEADLINE 7 /* deadline_ms passed. */
 #define OPTIMA_FINISH_ERROR 8 /* It failed; the status says why. */
-#define OPTIMA_FINISH_EMBEDDED 9 /* The embedding is there. */
+#define OPTIMA_FINISH_EMBEDDED 9 /* The embedding is there. Since 1.1. */
 
-/* What an event tells. */
+/* What an event tells. Since 1.0. */
 typedef int32_t optima_event_type;
 #define OPTIMA_EVENT_PREFILL 1 /* Prompt progress: tokens_done of tokens_total. */
 #define OPTIMA_EVENT_TOKEN 2 /* One output token. */
 #define OPTIMA_EVENT_DONE 3 /* The last event of a request; its result is available. */
 
-/* What an on_event callback returns. Any other value counts as OPTIMA_CANCEL. */
+/* What an on_event callback returns. Any other value counts as OPTIMA_CANCEL. Since 1.0. */
 typedef int32_t optima_verdict;
 #define OPTIMA_CONTINUE 0 /* Go on. */
 #define OPTIMA_STOP 1 /* End here; keep the output and the session's tokens. */
 #define OPTIMA_CANCEL 2 /* End and roll the session back to before the request. */
 
-/* Who turns the engine. */
+/* Who turns the engine. Since 1.0. */
 typedef int32_t optima_drive;
 #define OPTIMA_DRIVE_LIBRARY 0 /* A thread of the library, started with the first submit. */
 #define OPTIMA_DRIVE_HOST 1 /* The host calls optima_step (optima_generate turns it by itself). */
 
-/* Severity of a log message. */
+/* Severity of a log message. Since 1.0. */
 typedef int32_t optima_log_level;
 #define OPTIMA_LOG_ERROR 1 /* Something failed. */
 #define OPTIMA_LOG_WARNING 2 /* Something is not as asked. */
 #define OPTIMA_LOG_INFO 3 /* What is done. */
 #define OPTIMA_LOG_DEBUG 4 /* Details. */
 
-/* How much of a model file is loaded. */
+/* How much of a model file is loaded. Since 1.0. */
 typedef int32_t optima_content;
 #define OPTIMA_CONTENT_FULL 0 /* All of it. */
 /* Metadata and tokenizer of any architecture; no session can be made. */
 #define OPTIMA_CONTENT_VOCABULARY 1
 
-/* Which arithmetic a session uses. */
+/* Which arithmetic a session uses. Since 1.0. */
 typedef int32_t optima_path;
 #define OPTIMA_PATH_FAST 0 /* The fastest kernels that the CPU has. */
 #define OPTIMA_PATH_REFERENCE 1 /* Plain fp32: slow, for comparison. */
 /* Fast kernels in a fixed order: a token's logits are the same bits alone, in a batch, with a
  * prefix from the cache and after a restore, on the same CPU and with the same number of threads
- * or another. The first pass waits for the second form of the weights (see optima_repack). */
+ * or another. The first pass waits for the second form of the weights (see optima_repack). Since
+ * 1.1. */
 #define OPTIMA_PATH_DETERMINISTIC 2
 
-/* How the keys and values of a session's tokens are kept. */
+/* How the keys and values of a session's tokens are kept. Since 1.1. */
 typedef int32_t optima_kv_type;
 /* 16 bits each; 32 on the reference path, which takes no other type. */
 #define OPTIMA_KV_TYPE_F16 0
@@ -145,12 +149,12 @@ typedef int32_t optima_kv_type;
 /* 16 bits each, for keys or values beyond 65504. UNSUPPORTED on the reference path. */
 #define OPTIMA_KV_TYPE_BF16 2
 
-/* What the requests of a session are for. */
+/* What the requests of a session are for. Since 1.1. */
 typedef int32_t optima_output;
 #define OPTIMA_OUTPUT_TOKENS 0 /* They generate text. */
 #define OPTIMA_OUTPUT_EMBEDDING 1 /* They make one vector of each prompt. */
 
-/* How the hidden rows of a prompt become its embedding. */
+/* How the hidden rows of a prompt become its embedding. Since 1.1. */
 typedef int32_t optima_pooling;
 /* The model's own way; where the file does not say, LAST, for encoders MEAN. */
 #define OPTIMA_POOLING_MODEL 0
@@ -158,14 +162,14 @@ typedef int32_t optima_pooling;
 #define OPTIMA_POOLING_CLS 2 /* The first token's row. */
 #define OPTIMA_POOLING_LAST 3 /* The last token's row. */
 
-/* Whether an embedding is divided by its length. */
+/* Whether an embedding is divided by its length. Since 1.1. */
 typedef int32_t optima_normalise;
 /* As the model's folder says (modules.json); where nothing is said, not. */
 #define OPTIMA_NORMALISE_MODEL 0
 #define OPTIMA_NORMALISE_OFF 1 /* The pooled vector as it is. */
 #define OPTIMA_NORMALISE_L2 2 /* Divided by its L2 norm. */
 
-/* Bits of optima_request_desc.flags. */
+/* Bits of optima_request_desc.flags. Since 1.0. */
 /* The prompt continues after the session's tokens. Without it the prompt is the whole context,
  * and what the session holds of it already is not computed again. */
 #define OPTIMA_REQUEST_APPEND 0x1u
@@ -182,19 +186,19 @@ typedef int32_t optima_normalise;
  * shift_keep_tokens and go on, instead of OPTIMA_FINISH_CONTEXT. The KV of what stays is
  * computed again. Also makes room for a prompt that is appended; a prompt that does not fit by
  * itself stays an error. Penalties and DRY see what is left. Not with logits_positions or
- * embeddings. optima_counters.shifted_tokens reports it. */
+ * embeddings. optima_counters.shifted_tokens reports it. Since 1.1. */
 #define OPTIMA_REQUEST_CONTEXT_SHIFT 0x80u
 
-/* Bits for optima_model_tokenize and optima_model_detokenize. */
+/* Bits for optima_model_tokenize and optima_model_detokenize. Since 1.0. */
 #define OPTIMA_TEXT_NO_ADD_SPECIAL 0x1u /* Tokenize: do not add BOS or EOS by the file's rule. */
 /* Tokenize: special tokens written in the text stay characters. */
 #define OPTIMA_TEXT_NO_PARSE_SPECIAL 0x2u
 #define OPTIMA_TEXT_SHOW_SPECIAL 0x4u /* Detokenize: control tokens appear as their names. */
 
-/* Bits of optima_chat_desc.flags. */
+/* Bits of optima_chat_desc.flags. Since 1.0. */
 #define OPTIMA_CHAT_NO_GENERATION_PROMPT 0x1u /* Do not open the assistant's turn at the end. */
 
-/* Kind of a metadata value. */
+/* Kind of a metadata value. Since 1.0. */
 typedef int32_t optima_metadata_kind;
 #define OPTIMA_METADATA_NONE 0 /* There is no such key. */
 #define OPTIMA_METADATA_INTEGER 1 /* In integer. */
@@ -206,7 +210,7 @@ typedef int32_t optima_metadata_kind;
 #define OPTIMA_METADATA_BOOLEANS 7 /* As INTEGERS. */
 #define OPTIMA_METADATA_STRINGS 8 /* As INTEGERS. */
 
-/* Kind of a vocabulary entry. */
+/* Kind of a vocabulary entry. Since 1.0. */
 typedef int32_t optima_token_kind;
 #define OPTIMA_TOKEN_NORMAL 1 /* Text. */
 #define OPTIMA_TOKEN_UNKNOWN 2 /* Stands for what the vocabulary cannot write. */
@@ -215,7 +219,7 @@ typedef int32_t optima_token_kind;
 #define OPTIMA_TOKEN_UNUSED 5 /* A gap. */
 #define OPTIMA_TOKEN_BYTE 6 /* One byte. */
 
-/* Why no token of a prompt came from KV that was there (cached_tokens is 0). */
+/* Why no token of a prompt came from KV that was there (cached_tokens is 0). Since 1.1. */
 typedef int32_t optima_cache_miss;
 #define OPTIMA_CACHE_MISS_NONE 0 /* Some did. */
 /* The prompt is too short: KV is shared in blocks of 16 tokens, and the last token is always
@@ -237,7 +241,7 @@ typedef int32_t optima_cache_miss;
 /* One did; of the layers with a sliding window the tokens before this prompt's end are gone. */
 #define OPTIMA_CACHE_MISS_WINDOW 9
 
-/* Which struct an optima_options object fills. */
+/* Which struct an optima_options object fills. Since 1.0. */
 typedef int32_t optima_options_kind;
 #define OPTIMA_OPTIONS_ENGINE 1 /* optima_engine_options. */
 #define OPTIMA_OPTIONS_MODEL 2 /* optima_model_options. */
@@ -247,23 +251,25 @@ typedef int32_t optima_options_kind;
 #define OPTIMA_OPTIONS_PROBE 6 /* optima_probe_options. */
 
 /* Bits of optima_probe_options.flags: what to measure (seconds of full load). Without a bit
- * nothing is measured. */
+ * nothing is measured. Since 1.0. */
 /* Read bandwidth over read_bytes, the best of plain, prefetched and huge-page loads. */
 #define OPTIMA_PROBE_READ 0x1u
 #define OPTIMA_PROBE_DRAM 0x2u /* Read bandwidth over at least 1 GiB. */
 #define OPTIMA_PROBE_INT8 0x4u /* Rate of int8 multiply-adds, from registers. */
 
-/* Bits of optima_features. */
+/* Bits of optima_features. Since 1.0. */
 #define OPTIMA_FEATURE_GGUF UINT64_C(0x1) /* Reads GGUF files. */
 #define OPTIMA_FEATURE_CHAT_TEMPLATE UINT64_C(0x2) /* Renders chat templates. */
 #define OPTIMA_FEATURE_REFERENCE_PATH UINT64_C(0x4) /* Has OPTIMA_PATH_REFERENCE. */
 #define OPTIMA_FEATURE_PROBE UINT64_C(0x8) /* optima_probe can measure. */
-#define OPTIMA_FEATURE_HUGGING_FACE UINT64_C(0x10) /* Reads Hugging Face folders. */
-#define OPTIMA_FEATURE_EMBEDDING UINT64_C(0x40) /* Sessions can have OPTIMA_OUTPUT_EMBEDDING. */
-/* Restricts the output to JSON, a JSON schema, a GBNF grammar or a regular expression. */
+#define OPTIMA_FEATURE_HUGGING_FACE UINT64_C(0x10) /* Reads Hugging Face folders. Since 1.1. */
+/* Sessions can have OPTIMA_OUTPUT_EMBEDDING. Since 1.1. */
+#define OPTIMA_FEATURE_EMBEDDING UINT64_C(0x40)
+/* Restricts the output to JSON, a JSON schema, a GBNF grammar or a regular expression. Since
+ * 1.1. */
 #define OPTIMA_FEATURE_GRAMMAR UINT64_C(0x20)
 
-/* What becomes of weights of 16 and 32 bits when a model is loaded. */
+/* What becomes of weights of 16 and 32 bits when a model is loaded. Since 1.1. */
 typedef int32_t optima_weights;
 #define OPTIMA_WEIGHTS_AS_IS 0 /* They are used as the file has them. */
 /* Quantised to 8 bits (blocks of 32 with a scale), in memory of the engine. */
@@ -271,13 +277,13 @@ typedef int32_t optima_weights;
 #define OPTIMA_WEIGHTS_Q4_0 2 /* Quantised to 4 bits, embedding and head to 8. */
 
 /* Whether weights of 4 and 8 bits are held a second time, in the form that is computed with
- * fastest. They are made by the first pass that reads them. */
+ * fastest. They are made by the first pass that reads them. Since 1.1. */
 typedef int32_t optima_repack;
 #define OPTIMA_REPACK_WHEN_FREE 0 /* If they take at most half of the memory that is free. */
 #define OPTIMA_REPACK_OFF 1 /* Never. */
 #define OPTIMA_REPACK_ON 2 /* Always; creating a session fails (OOM_HOST) where they do not fit. */
 
-/* In which language `grammar` restricts the output. */
+/* In which language `grammar` restricts the output. Since 1.1. */
 typedef int32_t optima_grammar;
 #define OPTIMA_GRAMMAR_NONE 0 /* Nothing is restricted. */
 #define OPTIMA_GRAMMAR_JSON 1 /* The output is one JSON value; `grammar` is not looked at. */
@@ -288,34 +294,35 @@ typedef int32_t optima_grammar;
 #define OPTIMA_GRAMMAR_GBNF 3
 #define OPTIMA_GRAMMAR_REGEX 4 /* The whole output matches the regular expression. */
 
-/* How metrics are called. */
+/* How metrics are called. Since 1.1. */
 typedef int32_t optima_metric_names;
 #define OPTIMA_METRICS_NATIVE 0 /* optima_*. */
 #define OPTIMA_METRICS_VLLM 1 /* As vLLM calls those that it has, for dashboards that exist. */
 
-/* Bits of optima_ext.type. */
+/* Bits of optima_ext.type. Since 1.0. */
 /* A library that does not know this extension may ignore it. Without the bit it must fail. */
 #define OPTIMA_EXT_OPTIONAL 0x80000000u
 
 /* ---- Handles --------------------------------------------------------------------------------- */
 
-/* Owns threads and memory, loads models, runs requests. */
+/* Owns threads and memory, loads models, runs requests. Since 1.0. */
 typedef struct optima_engine optima_engine;
-/* A loaded model file: weights, tokenizer, metadata. Read-only, shared by its sessions. */
+/* A loaded model file: weights, tokenizer, metadata. Read-only, shared by its sessions. Since
+ * 1.0. */
 typedef struct optima_model optima_model;
-/* One conversation: a sequence of tokens and their KV. */
+/* One conversation: a sequence of tokens and their KV. Since 1.0. */
 typedef struct optima_session optima_session;
-/* One submitted generation. */
+/* One submitted generation. Since 1.0. */
 typedef struct optima_request optima_request;
-/* What a finished request produced. Immutable. */
+/* What a finished request produced. Immutable. Since 1.0. */
 typedef struct optima_result optima_result;
-/* A latch that stops the requests that name it. */
+/* A latch that stops the requests that name it. Since 1.0. */
 typedef struct optima_cancel optima_cancel;
-/* An options struct filled by keys and strings. */
+/* An options struct filled by keys and strings. Since 1.0. */
 typedef struct optima_options optima_options;
-/* Bytes or token ids owned by the library. Immutable. */
+/* Bytes or token ids owned by the library. Immutable. Since 1.0. */
 typedef struct optima_buffer optima_buffer;
-/* Why a call failed. Immutable. */
+/* Why a call failed. Immutable. Since 1.0. */
 typedef struct optima_error optima_error;
 
 /* ---- Structs and callbacks ------------------------------------------------------------------- */
@@ -343,79 +350,80 @@ typedef struct optima_probe_report optima_probe_report;
 typedef struct optima_api_v1 optima_api_v1;
 
 /* Called exactly once when the library will never use `user` again, also when the call that took
- * it failed (unless struct_size itself was refused). */
+ * it failed (unless struct_size itself was refused). Since 1.0. */
 typedef void (*optima_release_fn)(void* user);
 
 /* Called on the thread inside optima_generate. The event and its bytes live until the callback
- * returns. Returns an optima_verdict. */
+ * returns. Returns an optima_verdict. Since 1.0. */
 typedef int32_t (*optima_on_event_fn)(void* user, const optima_event* event);
 
 /* Changes logits [vocabulary] in place; `tokens` are prompt and output so far. -INFINITY bans a
  * token. 0 = go on, anything else ends the request (OPTIMA_E_STATE). Must not call into the
- * engine. */
+ * engine. Since 1.1. */
 typedef int32_t (*optima_on_logits_fn)(void* user, float* logits, int64_t vocabulary,
                                        const int32_t* tokens, int64_t token_count);
 
 /* Loading progress in [0, 1], on the thread that opens the model. 0 = go on, anything else =
- * cancel (OPTIMA_E_CANCELLED). */
+ * cancel (OPTIMA_E_CANCELLED). Since 1.0. */
 typedef int32_t (*optima_progress_fn)(void* user, float fraction);
 
-/* Reads exactly `bytes` at `offset`. 0 = done, anything else = failed (OPTIMA_E_IO). */
+/* Reads exactly `bytes` at `offset`. 0 = done, anything else = failed (OPTIMA_E_IO). Since 1.0. */
 typedef int32_t (*optima_read_fn)(void* user, void* into, int64_t offset, int64_t bytes);
 
-/* As optima_read_fn, of the file with this index. */
+/* As optima_read_fn, of the file with this index. Since 1.0. */
 typedef int32_t (*optima_read_file_fn)(void* user, size_t file, void* into, int64_t offset,
                                        int64_t bytes);
 
 /* Writes exactly `bytes` behind what it wrote before. 0 = done, anything else = failed
- * (OPTIMA_E_IO). */
+ * (OPTIMA_E_IO). Since 1.1. */
 typedef int32_t (*optima_write_fn)(void* user, const void* from, int64_t bytes);
 
 /* Appends exactly `bytes` to what was written under `id`. 0 = done, anything else = failed:
  * nothing more is written under `id`. Called on the thread that drives the engine, as the two
- * below; must not call into the engine. */
+ * below; must not call into the engine. Since 1.1. */
 typedef int32_t (*optima_spill_write_fn)(void* user, uint64_t id, const void* from, int64_t bytes);
 
 /* Reads exactly `bytes` at `offset` of what was written under `id`. 0 = done, anything else =
- * failed. */
+ * failed. Since 1.1. */
 typedef int32_t (*optima_spill_read_fn)(void* user, uint64_t id, void* into, int64_t offset,
                                         int64_t bytes);
 
 /* What was written under `id`, whole or in part, is not wanted any more. Called once for each
- * id. */
+ * id. Since 1.1. */
 typedef void (*optima_spill_discard_fn)(void* user, uint64_t id);
 
-/* Memory aligned to `alignment` (a power of two, at least 64), or NULL. Called from any thread. */
+/* Memory aligned to `alignment` (a power of two, at least 64), or NULL. Called from any thread.
+ * Since 1.0. */
 typedef void* (*optima_alloc_fn)(void* user, size_t bytes, size_t alignment);
 
-/* Takes back what optima_alloc_fn gave. Called from any thread. */
+/* Takes back what optima_alloc_fn gave. Called from any thread. Since 1.0. */
 typedef void (*optima_free_fn)(void* user, void* memory, size_t bytes);
 
 /* One message, without a line end, NUL-terminated. Called from any thread of the engine; must
- * not call into the engine. */
+ * not call into the engine. Since 1.0. */
 typedef void (*optima_log_fn)(void* user, optima_log_level level, const char* message,
                               size_t message_bytes);
 
-/* Head of an extension that options may carry in `next`. This version knows none. */
+/* Head of an extension that options may carry in `next`. This version knows none. Since 1.0. */
 struct optima_ext {
   uint32_t type; /* Which extension, and OPTIMA_EXT_OPTIONAL. */
   uint32_t struct_size; /* sizeof the whole extension. */
   const optima_ext* next; /* The next one or NULL. */
 };
 
-/* A token and the natural logarithm of its probability under the model's own softmax. */
+/* A token and the natural logarithm of its probability under the model's own softmax. Since 1.0. */
 struct optima_token_logprob {
   int32_t token; /* Token id. */
   float logprob; /* Before bias, penalties and temperature. */
 };
 
-/* Added to one token's logit; -INFINITY bans the token. */
+/* Added to one token's logit; -INFINITY bans the token. Since 1.0. */
 struct optima_logit_bias {
   int32_t token; /* Token id. */
   float bias; /* Added to the logit. */
 };
 
-/* How an engine works. All zero = the defaults. */
+/* How an engine works. All zero = the defaults. Since 1.0. */
 struct optima_engine_options {
   uint32_t struct_size; /* sizeof the struct. */
   uint32_t reserved0; /* Zero. */
@@ -438,31 +446,31 @@ struct optima_engine_options {
   void* log_user; /* For log. */
   optima_release_fn log_release; /* For log_user; after the last message. May be NULL. */
   /* Most memory for KV, that of sessions and what is kept for later prompts. 0 = half of the
-   * memory that is free now; with memory_limit_bytes that limit alone. */
+   * memory that is free now; with memory_limit_bytes that limit alone. Since 1.1. */
   int64_t kv_budget_bytes;
   /* Of it, for KV that no session holds and that a later prompt may begin with. 0 = a quarter,
-   * at most 512 MiB; -1 = none. */
+   * at most 512 MiB; -1 = none. Since 1.1. */
   int64_t kv_cached_bytes;
   /* Most requests that wait to begin. One more is refused with BUSY: the error has the number
-   * that would wait, the room and this limit. 0 = no limit. */
+   * that would wait, the room and this limit. 0 = no limit. Since 1.1. */
   int64_t queue_max;
   /* Most events of KV that wait for optima_kv_events_poll (optima_unstable.h); about 100 bytes
-   * each. 0 = none are recorded. */
+   * each. 0 = none are recorded. Since 1.1. */
   int64_t kv_events;
   /* Where the KV of preempted requests goes; set all three or none. What cannot be written or
-   * read back is computed again, as without them: the output is the same. */
+   * read back is computed again, as without them: the output is the same. Since 1.1. */
   optima_spill_write_fn spill_write;
-  optima_spill_read_fn spill_read; /* See spill_write. */
-  optima_spill_discard_fn spill_discard; /* See spill_write. */
-  void* spill_user; /* For the three. */
-  /* For spill_user; after the last call of the three. May be NULL. */
+  optima_spill_read_fn spill_read; /* See spill_write. Since 1.1. */
+  optima_spill_discard_fn spill_discard; /* See spill_write. Since 1.1. */
+  void* spill_user; /* For the three. Since 1.1. */
+  /* For spill_user; after the last call of the three. May be NULL. Since 1.1. */
   optima_release_fn spill_release;
 };
 #define OPTIMA_ENGINE_OPTIONS_INIT \
   { (uint32_t)sizeof(optima_engine_options), 0, NULL, 0, 0, NULL, 0, 0, 0, 0, NULL, NULL, NULL, \
     NULL, NULL, NULL, NULL, 0, 0, 0, 0, NULL, NULL, NULL, NULL, NULL }
 
-/* How a model is opened. All zero = the defaults. */
+/* How a model is opened. All zero = the defaults. Since 1.0. */
 struct optima_model_options {
   uint32_t struct_size; /* sizeof the struct. */
   uint32_t reserved0; /* Zero. */
@@ -472,13 +480,13 @@ struct optima_model_options {
   optima_progress_fn progress; /* Progress and cancel. May be NULL. */
   void* user; /* For progress. */
   optima_release_fn release; /* For user; before the open call returns. May be NULL. */
-  optima_weights weights; /* Whether weights of 16 and 32 bits are quantised. */
-  optima_repack repack; /* Whether weights are held in a faster form too. */
+  optima_weights weights; /* Whether weights of 16 and 32 bits are quantised. Since 1.1. */
+  optima_repack repack; /* Whether weights are held in a faster form too. Since 1.1. */
 };
 #define OPTIMA_MODEL_OPTIONS_INIT \
   { (uint32_t)sizeof(optima_model_options), 0, NULL, 0, 0, NULL, NULL, NULL, 0, 0 }
 
-/* A model file behind read callbacks, called on the opening thread only. */
+/* A model file behind read callbacks, called on the opening thread only. Since 1.0. */
 struct optima_io {
   uint32_t struct_size; /* sizeof the struct. */
   uint32_t reserved0; /* Zero. */
@@ -493,7 +501,7 @@ struct optima_io {
 
 /* A Hugging Face folder behind read callbacks, called on the opening thread only. A host that
  * has the tensors in its memory writes the header of a model.safetensors and answers reads
- * behind it from them. */
+ * behind it from them. Since 1.1. */
 struct optima_folder {
   uint32_t struct_size; /* sizeof the struct. */
   uint32_t reserved0; /* Zero. */
@@ -510,7 +518,7 @@ struct optima_folder {
 #define OPTIMA_FOLDER_INIT \
   { (uint32_t)sizeof(optima_folder), 0, NULL, NULL, NULL, 0, NULL, NULL, NULL }
 
-/* How a session works. All zero = the defaults. */
+/* How a session works. All zero = the defaults. Since 1.0. */
 struct optima_session_options {
   uint32_t struct_size; /* sizeof the struct. */
   uint32_t reserved0; /* Zero. */
@@ -519,13 +527,13 @@ struct optima_session_options {
   int64_t prefill_chunk_tokens; /* Most prompt tokens computed at once. 0 = the engine's choice. */
   optima_path path; /* Which arithmetic. */
   uint32_t reserved1; /* Zero. */
-  optima_output output; /* What its requests are for. */
-  /* How its keys and values are kept. The draft model's session keeps them so too. */
+  optima_output output; /* What its requests are for. Since 1.1. */
+  /* How its keys and values are kept. The draft model's session keeps them so too. Since 1.1. */
   optima_kv_type kv_type;
   /* A smaller model of the same engine and vocabulary (else ARG, with what both have), which
    * makes the guesses of requests with draft_tokens; the output is the same. The session, and
    * forks of it, keep it alive: its handle may be destroyed. NULL = guesses are looked up in the
-   * session's own tokens. */
+   * session's own tokens. Since 1.1. */
   const optima_model* draft_model;
 };
 #define OPTIMA_SESSION_OPTIONS_INIT \
@@ -533,7 +541,7 @@ struct optima_session_options {
 
 /* One generation, or one embedding. Everything is copied at the call but `logits_out`. All zero
  * = the defaults; a prompt must be given, as text or as ids. Sampling has no part in an
- * embedding; what asks for output, stops, logits or a grammar is refused there. */
+ * embedding; what asks for output, stops, logits or a grammar is refused there. Since 1.0. */
 struct optima_request_desc {
   uint32_t struct_size; /* sizeof the struct. */
   uint32_t reserved0; /* Zero. */
@@ -587,45 +595,49 @@ struct optima_request_desc {
    * done event has been released or can no longer be delivered. May be NULL. */
   optima_release_fn release;
   /* What the output must look like, in the language of grammar_kind. A grammar that was used
-   * with the model before is not compiled again. */
+   * with the model before is not compiled again. Since 1.1. */
   const char* grammar;
-  size_t grammar_bytes; /* Length or OPTIMA_NTS. */
-  optima_grammar grammar_kind; /* The language of `grammar`. */
-  /* Drop logits more than this many standard deviations below the best. 0 = off. */
+  size_t grammar_bytes; /* Length or OPTIMA_NTS. Since 1.1. */
+  optima_grammar grammar_kind; /* The language of `grammar`. Since 1.1. */
+  /* Drop logits more than this many standard deviations below the best. 0 = off. Since 1.1. */
   float top_n_sigma;
-  /* How often XTC drops all tokens above xtc_threshold but the least probable of them. 0 = off. */
+  /* How often XTC drops all tokens above xtc_threshold but the least probable of them. 0 = off.
+   * Since 1.1. */
   float xtc_probability;
-  float xtc_threshold; /* 0 = 0.1. */
-  /* Mirostat 2: the surprise to aim at, in bits; not with other truncation. 0 = off. */
+  float xtc_threshold; /* 0 = 0.1. Since 1.1. */
+  /* Mirostat 2: the surprise to aim at, in bits; not with other truncation. 0 = off. Since 1.1. */
   float mirostat_tau;
-  float mirostat_eta; /* Its learning rate. 0 = 0.1. */
-  /* Temperature varies by the entropy of the step, up to this much below and above. 0 = off. */
+  float mirostat_eta; /* Its learning rate. 0 = 0.1. Since 1.1. */
+  /* Temperature varies by the entropy of the step, up to this much below and above. 0 = off.
+   * Since 1.1. */
   float dynamic_range;
-  float dynamic_exponent; /* 0 = 1. */
-  float dry_multiplier; /* DRY: strength of the penalty for going on with a repetition. 0 = off. */
-  float dry_base; /* Its growth with each repeated token. 0 = 1.75. */
-  int32_t dry_allowed_length; /* Repetitions up to this length cost nothing. 0 = 2. */
-  int32_t dry_window; /* Last tokens that DRY looks at. 0 = all. */
-  const int32_t* dry_breakers; /* Tokens that no repetition goes across. */
-  size_t dry_breaker_count; /* Number of dry_breakers. */
+  float dynamic_exponent; /* 0 = 1. Since 1.1. */
+  /* DRY: strength of the penalty for going on with a repetition. 0 = off. Since 1.1. */
+  float dry_multiplier;
+  float dry_base; /* Its growth with each repeated token. 0 = 1.75. Since 1.1. */
+  int32_t dry_allowed_length; /* Repetitions up to this length cost nothing. 0 = 2. Since 1.1. */
+  int32_t dry_window; /* Last tokens that DRY looks at. 0 = all. Since 1.1. */
+  const int32_t* dry_breakers; /* Tokens that no repetition goes across. Since 1.1. */
+  size_t dry_breaker_count; /* Number of dry_breakers. Since 1.1. */
   /* Changes the logits of each output token before any is dropped; for constraints of the host's
-   * own. Called on the thread that drives the engine, with `user`. May be NULL. */
+   * own. Called on the thread that drives the engine, with `user`. May be NULL. Since 1.1. */
   optima_on_logits_fn on_logits;
-  optima_pooling pooling; /* How the embedding is pooled (sessions for embeddings). */
-  optima_normalise normalise; /* Whether the embedding is normalised. */
+  optima_pooling pooling; /* How the embedding is pooled (sessions for embeddings). Since 1.1. */
+  optima_normalise normalise; /* Whether the embedding is normalised. Since 1.1. */
   /* Speculation: most tokens that a step guesses and checks beside the next one. At most 32. The
    * session's draft_model guesses; without one, what followed the last tokens before is taken,
    * which is worth it where an answer repeats what the context holds. The output does not depend
    * on the guesses; with OPTIMA_PATH_FAST the last bits of logits do depend on how many tokens a
-   * step has, so that near ties may fall otherwise. Not used with logits_positions. 0 = off. */
+   * step has, so that near ties may fall otherwise. Not used with logits_positions. 0 = off.
+   * Since 1.1. */
   int64_t draft_tokens;
   /* Higher comes first, -100 to 100: in the queue, for the tokens of a step, and for KV memory.
    * Ten seconds of waiting count as much as one step of priority. Within a priority the earliest
-   * deadline comes first, then the session that has been served least. */
+   * deadline comes first, then the session that has been served least. Since 1.1. */
   int32_t priority;
-  uint32_t reserved2; /* Zero. */
+  uint32_t reserved2; /* Zero. Since 1.1. */
   /* With OPTIMA_REQUEST_CONTEXT_SHIFT: tokens at the beginning that are never dropped, such as a
-   * system prompt. 0 = 4, which models lean on. */
+   * system prompt. 0 = 4, which models lean on. Since 1.1. */
   int64_t shift_keep_tokens;
 };
 #define OPTIMA_REQUEST_DESC_INIT \
@@ -633,7 +645,7 @@ struct optima_request_desc {
     NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, 0, 0, 0, NULL, 0, NULL, 0, NULL, NULL, NULL, \
     NULL, NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, 0, NULL, 0, 0, 0, 0, 0, 0 }
 
-/* A conversation to be written as a prompt. */
+/* A conversation to be written as a prompt. Since 1.0. */
 struct optima_chat_desc {
   uint32_t struct_size; /* sizeof the struct. */
   uint32_t reserved0; /* Zero. */
@@ -653,7 +665,7 @@ struct optima_chat_desc {
 #define OPTIMA_CHAT_DESC_INIT \
   { (uint32_t)sizeof(optima_chat_desc), 0, NULL, NULL, 0, NULL, 0, NULL, 0, NULL, 0, 0, 0, 0 }
 
-/* What optima_probe measures. */
+/* What optima_probe measures. Since 1.0. */
 struct optima_probe_options {
   uint32_t struct_size; /* sizeof the struct. */
   uint32_t reserved0; /* Zero. */
@@ -665,7 +677,7 @@ struct optima_probe_options {
 #define OPTIMA_PROBE_OPTIONS_INIT \
   { (uint32_t)sizeof(optima_probe_options), 0, NULL, 0, 0, 0 }
 
-/* Something that happened to a request. Pointers belong to the event. */
+/* Something that happened to a request. Pointers belong to the event. Since 1.0. */
 struct optima_event {
   uint32_t struct_size; /* Set by the caller; at most so many bytes are written. */
   optima_event_type type; /* What it tells. */
@@ -693,7 +705,7 @@ struct optima_event {
   { (uint32_t)sizeof(optima_event), 0, 0, NULL, NULL, 0, NULL, 0, NULL, 0, 0, 0, 0, 0, 0, 0, 0, \
     NULL }
 
-/* What a request cost. Times in nanoseconds from its submission. */
+/* What a request cost. Times in nanoseconds from its submission. Since 1.0. */
 struct optima_counters {
   uint32_t struct_size; /* Set by the caller; at most so many bytes are written. */
   uint32_t reserved1; /* Zero. */
@@ -706,16 +718,17 @@ struct optima_counters {
   int64_t first_token_ns; /* Until the first output token. */
   int64_t weight_bytes_read; /* Weights read by all steps. */
   int64_t kv_bytes_read; /* KV read by all steps. */
-  int64_t draft_tokens; /* Tokens that steps guessed. */
-  int64_t draft_tokens_accepted; /* Of them, right ones. */
-  optima_cache_miss cache_miss; /* Why cached_tokens is 0. */
-  uint32_t reserved2; /* Zero. */
-  int64_t shifted_tokens; /* Tokens dropped from the session because the context was full. */
+  int64_t draft_tokens; /* Tokens that steps guessed. Since 1.1. */
+  int64_t draft_tokens_accepted; /* Of them, right ones. Since 1.1. */
+  optima_cache_miss cache_miss; /* Why cached_tokens is 0. Since 1.1. */
+  uint32_t reserved2; /* Zero. Since 1.1. */
+  /* Tokens dropped from the session because the context was full. Since 1.1. */
+  int64_t shifted_tokens;
 };
 #define OPTIMA_COUNTERS_INIT \
   { (uint32_t)sizeof(optima_counters), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
-/* Sizes of a model. 0 (ids -1) = unknown, as for a vocabulary-only load. */
+/* Sizes of a model. 0 (ids -1) = unknown, as for a vocabulary-only load. Since 1.0. */
 struct optima_model_info {
   uint32_t struct_size; /* Set by the caller; at most so many bytes are written. */
   int32_t layers; /* Decoder layers. */
@@ -735,17 +748,19 @@ struct optima_model_info {
   int64_t metadata_count; /* Metadata keys in the file. */
   int64_t file_bytes; /* Size of the file, all parts together. */
   int64_t load_ns; /* Time that opening took. */
-  /* 1 when it can generate; 0 for an encoder, which only embeds, and for a vocabulary-only load. */
+  /* 1 when it can generate; 0 for an encoder, which only embeds, and for a vocabulary-only load.
+   * Since 1.1. */
   int32_t generates;
-  int32_t embedding_width; /* Floats of an embedding. */
-  optima_pooling pooling; /* What OPTIMA_POOLING_MODEL stands for. */
-  optima_normalise normalise; /* What OPTIMA_NORMALISE_MODEL stands for. */
+  int32_t embedding_width; /* Floats of an embedding. Since 1.1. */
+  optima_pooling pooling; /* What OPTIMA_POOLING_MODEL stands for. Since 1.1. */
+  optima_normalise normalise; /* What OPTIMA_NORMALISE_MODEL stands for. Since 1.1. */
 };
 #define OPTIMA_MODEL_INFO_INIT \
   { (uint32_t)sizeof(optima_model_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
     0, 0 }
 
-/* One metadata value. Pointers live as long as the model handle. Strings are not NUL-terminated. */
+/* One metadata value. Pointers live as long as the model handle. Strings are not NUL-terminated.
+ * Since 1.0. */
 struct optima_metadata {
   uint32_t struct_size; /* Set by the caller; at most so many bytes are written. */
   optima_metadata_kind kind; /* Which of the fields holds the value. */
@@ -761,7 +776,7 @@ struct optima_metadata {
 #define OPTIMA_METADATA_INIT \
   { (uint32_t)sizeof(optima_metadata), 0, NULL, 0, NULL, 0, 0, 0, 0, 0 }
 
-/* One tensor of the file. Pointers live as long as the model handle. */
+/* One tensor of the file. Pointers live as long as the model handle. Since 1.0. */
 struct optima_tensor_info {
   uint32_t struct_size; /* Set by the caller; at most so many bytes are written. */
   int32_t rank; /* Dimensions, 1..4. */
@@ -774,7 +789,7 @@ struct optima_tensor_info {
 #define OPTIMA_TENSOR_INFO_INIT \
   { (uint32_t)sizeof(optima_tensor_info), 0, NULL, 0, NULL, {0}, 0 }
 
-/* Memory of an engine in bytes. */
+/* Memory of an engine in bytes. Since 1.0. */
 struct optima_memory {
   uint32_t struct_size; /* Set by the caller; at most so many bytes are written. */
   uint32_t reserved1; /* Zero. */
@@ -785,16 +800,16 @@ struct optima_memory {
   int64_t weights_mapped_bytes;
   int64_t kv_bytes; /* Of used_bytes, KV. */
   int64_t activation_bytes; /* Of used_bytes, activations. */
-  int64_t kv_cached_bytes; /* Of used_bytes, KV that no session holds. */
-  int64_t kv_budget_bytes; /* Most KV, held and cached; 0 = no limit but limit_bytes. */
-  /* Of used_bytes, weights in a second, faster form (see optima_repack). */
+  int64_t kv_cached_bytes; /* Of used_bytes, KV that no session holds. Since 1.1. */
+  int64_t kv_budget_bytes; /* Most KV, held and cached; 0 = no limit but limit_bytes. Since 1.1. */
+  /* Of used_bytes, weights in a second, faster form (see optima_repack). Since 1.1. */
   int64_t weights_packed_bytes;
 };
 #define OPTIMA_MEMORY_INIT \
   { (uint32_t)sizeof(optima_memory), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* What an engine does and has done. Times in seconds; sums over the requests or tokens that are
- * counted beside them. */
+ * counted beside them. Since 1.1. */
 struct optima_metrics {
   uint32_t struct_size; /* Set by the caller; at most so many bytes are written. */
   uint32_t reserved1; /* Zero. */
@@ -833,7 +848,7 @@ struct optima_metrics {
 
 /* What a session holds of KV. A page holds 16 tokens of some layers; one that several sessions
  * hold is counted for each of them, and in memory once. While a request runs, with the pages of
- * its step. */
+ * its step. Since 1.1. */
 struct optima_session_kv {
   uint32_t struct_size; /* Set by the caller; at most so many bytes are written. */
   uint32_t reserved1; /* Zero. */
@@ -849,7 +864,7 @@ struct optima_session_kv {
 #define OPTIMA_SESSION_KV_INIT \
   { (uint32_t)sizeof(optima_session_kv), 0, 0, 0, 0, 0, 0, 0 }
 
-/* What the machine can do. 0 = not measured. GB = 10^9 bytes. */
+/* What the machine can do. 0 = not measured. GB = 10^9 bytes. Since 1.0. */
 struct optima_probe_report {
   uint32_t struct_size; /* Set by the caller; at most so many bytes are written. */
   int32_t threads; /* CPUs an engine would use. */

@@ -6,7 +6,7 @@ an argument of the C++ call says (prompt, on_event, buffers) is not in it.
 """
 import textwrap
 
-from spec import NOTE, WIDTH
+from spec import NOTE, WIDTH, lifecycle
 
 KEYWORDS = {"auto", "bool", "break", "case", "char", "const", "continue", "default", "delete", "do",
             "double", "else", "enum", "explicit", "false", "float", "for", "if", "int", "long", "new",
@@ -80,11 +80,6 @@ def doc(text, indent=""):
                                    break_on_hyphens=False))
 
 
-def since(row, outer="1.0"):
-    value = str(row.get("since", outer))
-    return "" if value == outer else f" Since {value}."
-
-
 def value_name(group, value):
     name = value["name"].lower()
     if group["group"] == "status":
@@ -95,17 +90,16 @@ def value_name(group, value):
 def enum_text(spec, group):
     c_name = group["prefix"]
     if group["type"] in spec.typedefs:
-        lines = [doc(group["doc"] + since(group)),
+        lines = [doc(group["doc"] + lifecycle(group)),
                  f"enum class {camel(group['type'])} : std::int32_t {{"]
         form, end = "  {name} = {c},", "};"
     else:
         name = group["group"].removesuffix("s") + "s"
-        lines = [doc(group["doc"] + since(group)), f"namespace {name} {{"]
+        lines = [doc(group["doc"] + lifecycle(group)), f"namespace {name} {{"]
         form, end = f"inline constexpr std::{group['type']} {{name}} = {{c}};", "}"
-    outer = str(group.get("since", "1.0"))
     indent = "  " if end == "};" else ""
     for value in group["values"]:
-        lines.append(doc(value["doc"] + since(value, outer), indent))
+        lines.append(doc(value["doc"] + lifecycle(value, group), indent))
         lines.append(form.format(name=value_name(group, value), c=c_name + value["name"]))
     return "\n".join(lines + [end])
 
@@ -143,10 +137,10 @@ def cpp_type(spec, field):
 
 
 def struct_text(spec, struct):
-    lines = [doc(struct["doc"]), f"struct {OPTIONS[struct['name']]} {{"]
+    lines = [doc(struct["doc"] + lifecycle(struct)), f"struct {OPTIONS[struct['name']]} {{"]
     for field in shown(struct):
         ctype, default = cpp_type(spec, field)
-        lines.append(doc(field["doc"] + since(field), "  "))
+        lines.append(doc(field["doc"] + lifecycle(field, struct), "  "))
         lines.append(f"  {ctype} {field['name']}{default};")
     return "\n".join(lines + ["};"])
 

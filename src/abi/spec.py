@@ -28,6 +28,25 @@ def comment(text, indent=""):
     return f"{indent}/* " + f"\n{indent} * ".join(body) + " */"
 
 
+def number(version):
+    return [int(part) for part in str(version).split(".")]
+
+
+def since(row, outer=None):
+    """The release an item is stable from."""
+    return str(row.get("since", (outer or {}).get("since", "1.0")))
+
+
+def lifecycle(row, outer=None):
+    """What the docs add about it; nothing where it is as what it is in, `outer`."""
+    words = ""
+    if not row.get("unstable") and (outer is None or since(row, outer) != since(outer)):
+        words += f" Since {since(row, outer)}."
+    if "deprecated" in row:
+        words += f" Deprecated since {row['deprecated']['since']}: {row['deprecated']['use']}"
+    return words
+
+
 def fields_of(struct):
     head = {"options": OPTION_HEAD, "in": OPTION_HEAD, "out": OUT_HEAD, "plain": []}
     return head[struct["kind"]] + struct["fields"]
@@ -42,10 +61,35 @@ class Spec:
         self.constants, self.unstable_constants = self.split(data["constants"])
         self.structs, self.unstable_structs = self.split(data["structs"])
         self.functions, self.unstable_functions = self.split(data["functions"])
+        self.check_lifecycle()
         self.typedefs = {g["type"] for g in data["constants"] if g["type"].startswith("optima_")}
         for function in data["functions"]:
             if function["mt"] not in ("SAFE", "PER_OBJECT", "SIGNAL"):
                 sys.exit(f"{function['name']}: unknown thread tag {function['mt']}")
+
+    def items(self):
+        """(name, row, row of what it is in) of every item of the stable header."""
+        for group in self.constants:
+            yield f"constants {group['group']}", group, {}
+            for value in group["values"]:
+                yield group["prefix"] + value["name"], value, group
+        for row in self.handles + self.callbacks + self.functions:
+            yield row["name"], row, {}
+        for struct in self.structs:
+            yield struct["name"], struct, {}
+            for field in struct["fields"]:
+                yield f"{struct['name']}.{field['name']}", field, struct
+
+    def check_lifecycle(self):
+        release = number(self.version["release"])[:2]
+        for name, row, outer in self.items():
+            if not number(since(outer)) <= number(since(row, outer)) <= release:
+                sys.exit(f"{name}: since {since(row, outer)}, of something since {since(outer)} in "
+                         f"release {self.version['release']}")
+            gone = row.get("deprecated")
+            if gone is not None and (set(gone) != {"since", "use"} or not
+                                     number(since(row, outer)) <= number(gone["since"]) <= release):
+                sys.exit(f"{name}: deprecated must be {{since, use}}, not before it was there")
 
     @staticmethod
     def split(rows):

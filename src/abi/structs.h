@@ -30,8 +30,8 @@ Status check_tail(std::string_view name, const void* data, size_t known, size_t 
 // Every extension must be optional: this release knows none.
 Status check_extensions(std::string_view name, const optima_ext* next);
 
-// The fields that the host has, unchecked, so that its release hooks can be called whatever becomes of
-// the call; those of a newer release, and all when struct_size is no size, are zero.
+// The fields that the host has, unchecked, so that its release hooks can be called whatever becomes
+// of the call; those of a newer release, and all when struct_size is no size, are zero.
 template <typename Struct>
 Struct given_fields(const Struct* in) {
   Struct out;

@@ -52,7 +52,8 @@ class Case:
             sys.exit(f"{self.args.case}: {what}")
 
     def old(self):
-        client = self.compile("client", self.here / "v1_0/client.c", *self.linked(self.args.library))
+        client = self.compile("client", self.here / "v1_0/client.c",
+                              *self.linked(self.args.library))
         said, _ = self.run(client, self.model, self.golden["prompt"], self.count)
         self.require(said.splitlines() == [f"{way} {self.ids}"
                                            for way in ("generate", "poll", "table")], said)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""libsitsoptima and llama.cpp's libraries in one process, loaded in both orders and generating at the
-same time: neither changes what the other says, and no symbol of one is taken for one of the other.
+"""libsitsoptima and llama.cpp's libraries in one process, loaded in both orders and generating at
+the same time: neither changes what the other says, so no symbol of one is taken for the other's.
 
 abi_neighbours.py LIBRARY MODEL.gguf. Needs llama_cpp (the PyPI package llama-cpp-python)."""
 import ctypes

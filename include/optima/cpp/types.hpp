@@ -22,6 +22,7 @@ class Cancel;
 class Model;
 
 /// Result of every call that can fail. 0 is success, negative is an error. Values never change.
+/// Since 1.0.
 enum class Status : std::int32_t {
   /// Success.
   ok = OPTIMA_OK,
@@ -58,7 +59,7 @@ enum class Status : std::int32_t {
   unsupported = OPTIMA_E_UNSUPPORTED,
 };
 
-/// Why a generation ended.
+/// Why a generation ended. Since 1.0.
 enum class Finish : std::int32_t {
   /// It has not ended.
   none = OPTIMA_FINISH_NONE,
@@ -79,11 +80,11 @@ enum class Finish : std::int32_t {
   deadline = OPTIMA_FINISH_DEADLINE,
   /// It failed; the status says why.
   error = OPTIMA_FINISH_ERROR,
-  /// The embedding is there.
+  /// The embedding is there. Since 1.1.
   embedded = OPTIMA_FINISH_EMBEDDED,
 };
 
-/// What an event tells.
+/// What an event tells. Since 1.0.
 enum class EventType : std::int32_t {
   /// Prompt progress: tokens_done of tokens_total.
   prefill = OPTIMA_EVENT_PREFILL,
@@ -93,7 +94,7 @@ enum class EventType : std::int32_t {
   done = OPTIMA_EVENT_DONE,
 };
 
-/// What an on_event callback returns. Any other value counts as OPTIMA_CANCEL.
+/// What an on_event callback returns. Any other value counts as OPTIMA_CANCEL. Since 1.0.
 enum class Verdict : std::int32_t {
   /// Go on.
   continue_ = OPTIMA_CONTINUE,
@@ -103,7 +104,7 @@ enum class Verdict : std::int32_t {
   cancel = OPTIMA_CANCEL,
 };
 
-/// Who turns the engine.
+/// Who turns the engine. Since 1.0.
 enum class Drive : std::int32_t {
   /// A thread of the library, started with the first submit.
   library = OPTIMA_DRIVE_LIBRARY,
@@ -111,7 +112,7 @@ enum class Drive : std::int32_t {
   host = OPTIMA_DRIVE_HOST,
 };
 
-/// Severity of a log message.
+/// Severity of a log message. Since 1.0.
 enum class LogLevel : std::int32_t {
   /// Something failed.
   error = OPTIMA_LOG_ERROR,
@@ -123,7 +124,7 @@ enum class LogLevel : std::int32_t {
   debug = OPTIMA_LOG_DEBUG,
 };
 
-/// How much of a model file is loaded.
+/// How much of a model file is loaded. Since 1.0.
 enum class Content : std::int32_t {
   /// All of it.
   full = OPTIMA_CONTENT_FULL,
@@ -131,7 +132,7 @@ enum class Content : std::int32_t {
   vocabulary = OPTIMA_CONTENT_VOCABULARY,
 };
 
-/// Which arithmetic a session uses.
+/// Which arithmetic a session uses. Since 1.0.
 enum class Path : std::int32_t {
   /// The fastest kernels that the CPU has.
   fast = OPTIMA_PATH_FAST,
@@ -139,11 +140,12 @@ enum class Path : std::int32_t {
   reference = OPTIMA_PATH_REFERENCE,
   /// Fast kernels in a fixed order: a token's logits are the same bits alone, in a batch, with a
   /// prefix from the cache and after a restore, on the same CPU and with the same number of threads
-  /// or another. The first pass waits for the second form of the weights (see optima_repack).
+  /// or another. The first pass waits for the second form of the weights (see optima_repack). Since
+  /// 1.1.
   deterministic = OPTIMA_PATH_DETERMINISTIC,
 };
 
-/// How the keys and values of a session's tokens are kept.
+/// How the keys and values of a session's tokens are kept. Since 1.1.
 enum class KvType : std::int32_t {
   /// 16 bits each; 32 on the reference path, which takes no other type.
   f16 = OPTIMA_KV_TYPE_F16,
@@ -154,7 +156,7 @@ enum class KvType : std::int32_t {
   bf16 = OPTIMA_KV_TYPE_BF16,
 };
 
-/// What the requests of a session are for.
+/// What the requests of a session are for. Since 1.1.
 enum class Output : std::int32_t {
   /// They generate text.
   tokens = OPTIMA_OUTPUT_TOKENS,
@@ -162,7 +164,7 @@ enum class Output : std::int32_t {
   embedding = OPTIMA_OUTPUT_EMBEDDING,
 };
 
-/// How the hidden rows of a prompt become its embedding.
+/// How the hidden rows of a prompt become its embedding. Since 1.1.
 enum class Pooling : std::int32_t {
   /// The model's own way; where the file does not say, LAST, for encoders MEAN.
   model = OPTIMA_POOLING_MODEL,
@@ -174,7 +176,7 @@ enum class Pooling : std::int32_t {
   last = OPTIMA_POOLING_LAST,
 };
 
-/// Whether an embedding is divided by its length.
+/// Whether an embedding is divided by its length. Since 1.1.
 enum class Normalise : std::int32_t {
   /// As the model's folder says (modules.json); where nothing is said, not.
   model = OPTIMA_NORMALISE_MODEL,
@@ -184,7 +186,7 @@ enum class Normalise : std::int32_t {
   l2 = OPTIMA_NORMALISE_L2,
 };
 
-/// Bits of optima_request_desc.flags.
+/// Bits of optima_request_desc.flags. Since 1.0.
 namespace request_flags {
 /// The prompt continues after the session's tokens. Without it the prompt is the whole context, and
 /// what the session holds of it already is not computed again.
@@ -209,7 +211,7 @@ inline constexpr std::uint32_t prompt_logprobs = OPTIMA_REQUEST_PROMPT_LOGPROBS;
 inline constexpr std::uint32_t context_shift = OPTIMA_REQUEST_CONTEXT_SHIFT;
 }
 
-/// Bits for optima_model_tokenize and optima_model_detokenize.
+/// Bits for optima_model_tokenize and optima_model_detokenize. Since 1.0.
 namespace text_flags {
 /// Tokenize: do not add BOS or EOS by the file's rule.
 inline constexpr std::uint32_t no_add_special = OPTIMA_TEXT_NO_ADD_SPECIAL;
@@ -219,13 +221,13 @@ inline constexpr std::uint32_t no_parse_special = OPTIMA_TEXT_NO_PARSE_SPECIAL;
 inline constexpr std::uint32_t show_special = OPTIMA_TEXT_SHOW_SPECIAL;
 }
 
-/// Bits of optima_chat_desc.flags.
+/// Bits of optima_chat_desc.flags. Since 1.0.
 namespace chat_flags {
 /// Do not open the assistant's turn at the end.
 inline constexpr std::uint32_t no_generation_prompt = OPTIMA_CHAT_NO_GENERATION_PROMPT;
 }
 
-/// Kind of a metadata value.
+/// Kind of a metadata value. Since 1.0.
 enum class MetadataKind : std::int32_t {
   /// There is no such key.
   none = OPTIMA_METADATA_NONE,
@@ -247,7 +249,7 @@ enum class MetadataKind : std::int32_t {
   strings = OPTIMA_METADATA_STRINGS,
 };
 
-/// Kind of a vocabulary entry.
+/// Kind of a vocabulary entry. Since 1.0.
 enum class TokenKind : std::int32_t {
   /// Text.
   normal = OPTIMA_TOKEN_NORMAL,
@@ -263,7 +265,7 @@ enum class TokenKind : std::int32_t {
   byte = OPTIMA_TOKEN_BYTE,
 };
 
-/// Why no token of a prompt came from KV that was there (cached_tokens is 0).
+/// Why no token of a prompt came from KV that was there (cached_tokens is 0). Since 1.1.
 enum class CacheMiss : std::int32_t {
   /// Some did.
   none = OPTIMA_CACHE_MISS_NONE,
@@ -291,7 +293,7 @@ enum class CacheMiss : std::int32_t {
 };
 
 /// Bits of optima_probe_options.flags: what to measure (seconds of full load). Without a bit
-/// nothing is measured.
+/// nothing is measured. Since 1.0.
 namespace probe_flags {
 /// Read bandwidth over read_bytes, the best of plain, prefetched and huge-page loads.
 inline constexpr std::uint32_t read = OPTIMA_PROBE_READ;
@@ -301,7 +303,7 @@ inline constexpr std::uint32_t dram = OPTIMA_PROBE_DRAM;
 inline constexpr std::uint32_t int8 = OPTIMA_PROBE_INT8;
 }
 
-/// Bits of optima_features.
+/// Bits of optima_features. Since 1.0.
 namespace features {
 /// Reads GGUF files.
 inline constexpr std::uint64_t gguf = OPTIMA_FEATURE_GGUF;
@@ -311,15 +313,15 @@ inline constexpr std::uint64_t chat_template = OPTIMA_FEATURE_CHAT_TEMPLATE;
 inline constexpr std::uint64_t reference_path = OPTIMA_FEATURE_REFERENCE_PATH;
 /// optima_probe can measure.
 inline constexpr std::uint64_t probe = OPTIMA_FEATURE_PROBE;
-/// Reads Hugging Face folders.
+/// Reads Hugging Face folders. Since 1.1.
 inline constexpr std::uint64_t hugging_face = OPTIMA_FEATURE_HUGGING_FACE;
-/// Sessions can have OPTIMA_OUTPUT_EMBEDDING.
+/// Sessions can have OPTIMA_OUTPUT_EMBEDDING. Since 1.1.
 inline constexpr std::uint64_t embedding = OPTIMA_FEATURE_EMBEDDING;
-/// Restricts the output to JSON, a JSON schema, a GBNF grammar or a regular expression.
+/// Restricts the output to JSON, a JSON schema, a GBNF grammar or a regular expression. Since 1.1.
 inline constexpr std::uint64_t grammar = OPTIMA_FEATURE_GRAMMAR;
 }
 
-/// What becomes of weights of 16 and 32 bits when a model is loaded.
+/// What becomes of weights of 16 and 32 bits when a model is loaded. Since 1.1.
 enum class Weights : std::int32_t {
   /// They are used as the file has them.
   as_is = OPTIMA_WEIGHTS_AS_IS,
@@ -330,7 +332,7 @@ enum class Weights : std::int32_t {
 };
 
 /// Whether weights of 4 and 8 bits are held a second time, in the form that is computed with
-/// fastest. They are made by the first pass that reads them.
+/// fastest. They are made by the first pass that reads them. Since 1.1.
 enum class Repack : std::int32_t {
   /// If they take at most half of the memory that is free.
   when_free = OPTIMA_REPACK_WHEN_FREE,
@@ -340,7 +342,7 @@ enum class Repack : std::int32_t {
   on = OPTIMA_REPACK_ON,
 };
 
-/// In which language `grammar` restricts the output.
+/// In which language `grammar` restricts the output. Since 1.1.
 enum class Grammar : std::int32_t {
   /// Nothing is restricted.
   none = OPTIMA_GRAMMAR_NONE,
@@ -355,7 +357,7 @@ enum class Grammar : std::int32_t {
   regex = OPTIMA_GRAMMAR_REGEX,
 };
 
-/// How metrics are called.
+/// How metrics are called. Since 1.1.
 enum class MetricNames : std::int32_t {
   /// optima_*.
   native = OPTIMA_METRICS_NATIVE,
@@ -373,7 +375,7 @@ using ProgressFunction = std::function<bool(float fraction)>;
 /// and is thrown to whoever asks for the result.
 using LogitsFunction = std::function<void(Slice<float> logits, Slice<const std::int32_t> tokens)>;
 
-/// How an engine works. All zero = the defaults.
+/// How an engine works. All zero = the defaults. Since 1.0.
 struct EngineOptions {
   /// Threads that compute. 0 = CPUs of the affinity mask, within the cgroup quota.
   std::int32_t threads = 0;
@@ -422,7 +424,7 @@ struct EngineOptions {
   optima_release_fn spill_release = nullptr;
 };
 
-/// How a model is opened. All zero = the defaults.
+/// How a model is opened. All zero = the defaults. Since 1.0.
 struct ModelOptions {
   /// How much is loaded.
   Content content{};
@@ -434,7 +436,7 @@ struct ModelOptions {
   Repack repack{};
 };
 
-/// How a session works. All zero = the defaults.
+/// How a session works. All zero = the defaults. Since 1.0.
 struct SessionOptions {
   /// Most tokens the session holds. 0 = the model's own context length.
   std::int64_t context_tokens = 0;
@@ -455,7 +457,7 @@ struct SessionOptions {
 
 /// One generation, or one embedding. Everything is copied at the call but `logits_out`. All zero =
 /// the defaults; a prompt must be given, as text or as ids. Sampling has no part in an embedding;
-/// what asks for output, stops, logits or a grammar is refused there.
+/// what asks for output, stops, logits or a grammar is refused there. Since 1.0.
 struct RequestOptions {
   /// OPTIMA_REQUEST_ bits.
   std::uint32_t flags = 0;
@@ -554,7 +556,7 @@ struct RequestOptions {
   std::int64_t shift_keep_tokens = 0;
 };
 
-/// A conversation to be written as a prompt.
+/// A conversation to be written as a prompt. Since 1.0.
 struct ChatOptions {
   /// JSON array of message objects, UTF-8.
   std::string messages_json;
@@ -570,7 +572,7 @@ struct ChatOptions {
   std::int64_t now_unix_s = 0;
 };
 
-/// What optima_probe measures.
+/// What optima_probe measures. Since 1.0.
 struct ProbeOptions {
   /// Most threads to measure with. 0 = as many as an engine would use.
   std::int32_t threads = 0;

@@ -24,7 +24,7 @@ namespace SitsOptima.Raw
         /// <summary>
         /// Changes logits [vocabulary] in place; `tokens` are prompt and output so far. -INFINITY
         /// bans a token. 0 = go on, anything else ends the request (OPTIMA_E_STATE). Must not call
-        /// into the engine.
+        /// into the engine. Since 1.1.
         /// </summary>
         [UnmanagedFunctionPointer(CallingConvention.Cdecl)]
         public delegate int OnLogits(
@@ -50,7 +50,7 @@ namespace SitsOptima.Raw
 
         /// <summary>
         /// Writes exactly `bytes` behind what it wrote before. 0 = done, anything else = failed
-        /// (OPTIMA_E_IO).
+        /// (OPTIMA_E_IO). Since 1.1.
         /// </summary>
         [UnmanagedFunctionPointer(CallingConvention.Cdecl)]
         public delegate int Write(IntPtr user, IntPtr from, long bytes);
@@ -58,21 +58,21 @@ namespace SitsOptima.Raw
         /// <summary>
         /// Appends exactly `bytes` to what was written under `id`. 0 = done, anything else =
         /// failed: nothing more is written under `id`. Called on the thread that drives the engine,
-        /// as the two below; must not call into the engine.
+        /// as the two below; must not call into the engine. Since 1.1.
         /// </summary>
         [UnmanagedFunctionPointer(CallingConvention.Cdecl)]
         public delegate int SpillWrite(IntPtr user, ulong id, IntPtr from, long bytes);
 
         /// <summary>
         /// Reads exactly `bytes` at `offset` of what was written under `id`. 0 = done, anything
-        /// else = failed.
+        /// else = failed. Since 1.1.
         /// </summary>
         [UnmanagedFunctionPointer(CallingConvention.Cdecl)]
         public delegate int SpillRead(IntPtr user, ulong id, IntPtr into, long offset, long bytes);
 
         /// <summary>
         /// What was written under `id`, whole or in part, is not wanted any more. Called once for
-        /// each id.
+        /// each id. Since 1.1.
         /// </summary>
         [UnmanagedFunctionPointer(CallingConvention.Cdecl)]
         public delegate void SpillDiscard(IntPtr user, ulong id);

@@ -85,7 +85,7 @@ namespace SitsOptima
         Deadline = 7,
         /// <summary>It failed; the status says why.</summary>
         Error = 8,
-        /// <summary>The embedding is there.</summary>
+        /// <summary>The embedding is there. Since 1.1.</summary>
         Embedded = 9,
     }
 
@@ -155,7 +155,7 @@ namespace SitsOptima
         /// Fast kernels in a fixed order: a token's logits are the same bits alone, in a batch,
         /// with a prefix from the cache and after a restore, on the same CPU and with the same
         /// number of threads or another. The first pass waits for the second form of the weights
-        /// (see optima_repack).
+        /// (see optima_repack). Since 1.1.
         /// </summary>
         Deterministic = 2,
     }
@@ -405,12 +405,13 @@ namespace SitsOptima
         ReferencePath = 0x4,
         /// <summary>optima_probe can measure.</summary>
         Probe = 0x8,
-        /// <summary>Reads Hugging Face folders.</summary>
+        /// <summary>Reads Hugging Face folders. Since 1.1.</summary>
         HuggingFace = 0x10,
-        /// <summary>Sessions can have OPTIMA_OUTPUT_EMBEDDING.</summary>
+        /// <summary>Sessions can have OPTIMA_OUTPUT_EMBEDDING. Since 1.1.</summary>
         Embedding = 0x40,
         /// <summary>
         /// Restricts the output to JSON, a JSON schema, a GBNF grammar or a regular expression.
+        /// Since 1.1.
         /// </summary>
         Grammar = 0x20,
     }
