@@ -370,7 +370,7 @@ typedef int32_t (*optima_progress_fn)(void* user, float fraction);
 /* Reads exactly `bytes` at `offset`. 0 = done, anything else = failed (OPTIMA_E_IO). Since 1.0. */
 typedef int32_t (*optima_read_fn)(void* user, void* into, int64_t offset, int64_t bytes);
 
-/* As optima_read_fn, of the file with this index. Since 1.0. */
+/* As optima_read_fn, of the file with this index. Since 1.1. */
 typedef int32_t (*optima_read_file_fn)(void* user, size_t file, void* into, int64_t offset,
                                        int64_t bytes);
 

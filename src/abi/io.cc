@@ -8,7 +8,7 @@ namespace optima::abi {
 
 Result<model::CallbackSource> read_io(const optima_io* in, ReleaseOnce& hook) {
   if (in == nullptr) return Status(Code::invalid_argument, "io: NULL");
-  const optima_io given = given_fields(in);
+  const auto given = given_fields(in);
   hook = ReleaseOnce(given.release, given.user);
   OPTIMA_ASSIGN(const optima_io io, read_struct("io", in));
   if (io.read == nullptr) return Status(Code::invalid_argument, "io.read: NULL");
@@ -28,7 +28,8 @@ Result<model::CallbackSource> read_io(const optima_io* in, ReleaseOnce& hook) {
 
 Result<model::FolderSource> read_folder(const optima_folder* in, ReleaseOnce& hook) {
   if (in == nullptr) return Status(Code::invalid_argument, "folder: NULL");
-  if (readable(in)) hook = ReleaseOnce(in->release, in->user);
+  const auto given = given_fields(in);
+  hook = ReleaseOnce(given.release, given.user);
   OPTIMA_ASSIGN(const optima_folder folder, read_struct("folder", in));
   if (folder.read == nullptr) return Status(Code::invalid_argument, "folder.read: NULL");
   OPTIMA_TRY(check_array("folder.names", folder.names, folder.file_count, sizeof(char*)));

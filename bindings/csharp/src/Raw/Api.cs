@@ -43,7 +43,7 @@ namespace SitsOptima.Raw
         [UnmanagedFunctionPointer(CallingConvention.Cdecl)]
         public delegate int Read(IntPtr user, IntPtr into, long offset, long bytes);
 
-        /// <summary>As optima_read_fn, of the file with this index.</summary>
+        /// <summary>As optima_read_fn, of the file with this index. Since 1.1.</summary>
         [UnmanagedFunctionPointer(CallingConvention.Cdecl)]
         public delegate int ReadFile(
             IntPtr user, UIntPtr file, IntPtr into, long offset, long bytes);
