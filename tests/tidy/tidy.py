@@ -42,6 +42,8 @@ BANNED = ((PRINTS, "the library never prints"), (ENDS, "the library never ends t
 MACHINE_PATHS = re.compile(r"(?<![\w.])/(?:wo" r"rk/|ho" r"me/\w|ro" r"ot/)|\b[A-Z]:\\Us" r"ers\b")
 PACKAGE_INDEX = re.compile(r"\b(?:pypi\.o" r"rg|files\.python" r"hosted\.o" r"rg)\b")
 
+# Folders that a language's own tools make beside the sources.
+MADE = {"__pycache__", "target"}
 ISA_SUFFIX = re.compile(r"_(avx2|avxvnni|avx512\w*|neon\w*)\.cc$")
 
 
@@ -248,7 +250,7 @@ def files_of(root):
             yield item
     for folder in FOLDERS:
         for directory, folders, names in os.walk(root / folder):
-            folders[:] = sorted(name for name in folders if name != "__pycache__")
+            folders[:] = sorted(name for name in folders if name not in MADE)
             for name in sorted(names):
                 item = pathlib.Path(directory) / name
                 if item.suffix in TEXTS or folder == ".ci":
