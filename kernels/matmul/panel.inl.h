@@ -10,8 +10,18 @@
 namespace optima::kernels {
 namespace {
 
-constexpr int kPanelFewRows = 24;          // from more rows on tiles pay
-constexpr int kPanelPrefetchBytes = 4096;  // as far ahead as kPrefetchBytes
+constexpr int kPanelFewRows = 24;  // from more rows on tiles pay
+// One activation row meets so many panels side by side, block by block, where they are so long that
+// the memory takes each for a stream of its own: four streams keep it busier than one. More
+// activation rows would not leave registers for their sums.
+constexpr int kPanelsAtOnce = 4;
+constexpr int64_t kPanelStreamBytes = 12288;
+constexpr int panels_at_most(int64_t columns) {
+  return columns == 1 ? kPanelsAtOnce : 1;
+}
+// How far ahead panels are asked for: one alone, and each of several.
+constexpr int64_t kPanelAheadBytes = 2048;
+constexpr int64_t kPanelsAheadBytes = 384;
 
 // ---- making panels ----
 
@@ -239,16 +249,19 @@ struct PanelTiles {
   }
 };
 
-// Some activation rows times one panel over one stretch.
+// Some activation rows times one panel over one stretch, or one row times several.
 struct PanelArgs {
-  const uint8_t* panel;
+  const uint8_t* panel;  // the first; the others behind it
+  int64_t bytes;         // of a panel
+  int panels;
+  int64_t ahead;  // bytes that each is asked for in advance
   int64_t blocks;
   const QuantisedRows* x;
   int64_t m;            // first activation row
   int64_t first_block;  // of the stretch
-  float* out;           // [m, n] of the panel's first row
+  float* out;           // [m, n] of the first panel's first row
   int64_t out_stride;
-  int rows;        // of the panel to store
+  int64_t rows;    // of the panels to store
   int accumulate;  // 1: add to out, 0: overwrite
 };
 
@@ -258,15 +271,30 @@ struct PanelBlock {
   const uint8_t* codes;
   int64_t index;
 };
-template <PanelTraits Traits>
-inline PanelBlock panel_block(const PanelArgs& args, int64_t index) {
-  const int64_t block = args.first_block + index;
-  const PanelBlock at = {args.panel + panel_group_at(Traits, block),
-                         args.panel + panel_codes_at(Traits, block), index};
-  for (int line = 0; line < panel_block_bytes(Traits); line += 64) {
-    __builtin_prefetch(at.codes + kPanelPrefetchBytes + line);
+
+// Calls add(block, p) for all blocks of the stretch, of each panel p in turn; C is the
+// number of activation rows.
+template <PanelTraits Traits, int C, typename Add>
+inline __attribute__((always_inline)) void for_panel_blocks(const PanelArgs& args, const Add& add) {
+  const int panels = panels_at_most(C) == 1 ? 1 : args.panels;
+  for (int64_t index = 0; index < args.blocks; ++index) {
+    const int64_t block = args.first_block + index;
+    const uint8_t* group = args.panel + panel_group_at(Traits, block);
+    const int64_t codes_at = panel_codes_at(Traits, block);
+    // What follows a panel's end is not the next one, which is being read, but the one behind all.
+    int64_t ahead = codes_at + args.ahead;
+    if (ahead >= args.bytes) ahead += (panels - 1) * args.bytes;
+    const uint8_t* codes = args.panel + codes_at;
+    const uint8_t* next = args.panel + ahead;
+    for (int p = 0; p < panels; ++p) {
+      for (int line = 0; line < panel_block_bytes(Traits); line += 64)
+        __builtin_prefetch(next + line);
+      add(PanelBlock{group, codes, index}, p);
+      group += args.bytes;
+      codes += args.bytes;
+      next += args.bytes;
+    }
   }
-  return at;
 }
 
 template <typename Kernel, PanelTraits Traits>
@@ -274,10 +302,15 @@ void panel_few(const MatmulArgs& args, int64_t n_begin, int64_t n_end) {
   const int64_t blocks = args.k / kActivationBlock;
   const int64_t stretch = stretch_blocks(blocks);
   const int64_t bytes = panel_bytes(Traits, blocks);
-  for (int64_t n = n_begin; n < n_end; n += kPanelRows) {
-    const auto rows = static_cast<int>(n_end - n < kPanelRows ? n_end - n : kPanelRows);
+  const int64_t step = kPanelRows * (bytes < kPanelStreamBytes ? 1 : panels_at_most(args.m));
+  for (int64_t n = n_begin; n < n_end; n += step) {
+    const int64_t rows = n_end - n < step ? n_end - n : step;
+    const auto panels = static_cast<int>((rows + kPanelRows - 1) / kPanelRows);
     for (int64_t block = 0; block < blocks; block += stretch) {
       PanelArgs panel = {args.panels + n / kPanelRows * bytes,
+                         bytes,
+                         panels,
+                         panels == 1 ? kPanelAheadBytes : kPanelsAheadBytes,
                          blocks - block < stretch ? blocks - block : stretch,
                          &args.xq,
                          0,
@@ -288,9 +321,9 @@ void panel_few(const MatmulArgs& args, int64_t n_begin, int64_t n_end) {
                          block == 0 ? 0 : 1};
       constexpr int kColumns = Kernel::kPanelColumns;
       for (; panel.m + kColumns <= args.m; panel.m += kColumns) {
-        Kernel::template run_panel<Traits, kColumns>(panel);
+        Kernel::template run_panels<Traits, kColumns>(panel);
       }
-      Kernel::template run_panel_rest<Traits>(panel, static_cast<int>(args.m - panel.m));
+      Kernel::template run_panels_rest<Traits>(panel, static_cast<int>(args.m - panel.m));
     }
   }
 }

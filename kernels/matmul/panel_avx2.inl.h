@@ -145,28 +145,34 @@ struct PanelAvx2 : TileAvx2 {
   }
 
   template <PanelTraits Traits, int C>
-  [[gnu::noinline]] static void run_panel(const PanelArgs& args) {  // shared by many types
+  [[gnu::noinline]] static void run_panels(const PanelArgs& args) {  // shared by many types
+    constexpr int kPanels = panels_at_most(C);
+    const int panels = kPanels == 1 ? 1 : args.panels;
     Column x[C];
     for (int c = 0; c < C; ++c)
       x[c] = column<panel_sub(Traits)>(*args.x, args.first_block, args.m + c);
-    __m256 sum[C][2];
-    for (int c = 0; c < C; ++c) sum[c][0] = sum[c][1] = _mm256_setzero_ps();
-    for (int64_t b = 0; b < args.blocks; ++b) {
-      add_panel_block<Traits, C>(panel_block<Traits>(args, b), x, sum);
-    }
+    __m256 sum[kPanels][C][2];
+    for (int p = 0; p < panels; ++p)
+      for (int c = 0; c < C; ++c) sum[p][c][0] = sum[p][c][1] = _mm256_setzero_ps();
+    for_panel_blocks<Traits, C>(
+        args, [&](const PanelBlock& block, int p)
+                  __attribute__((always_inline)) { add_panel_block<Traits, C>(block, x, sum[p]); });
+    for (int p = 0; p < panels; ++p) {
+      const auto rows = static_cast<int>(args.rows) - kPanelRows * p;
 #pragma GCC unroll 4
-    for (int c = 0; c < C; ++c) {
-      float* out = args.out + (args.m + c) * args.out_stride;
-      store(out, sum[c][0], args.rows, args.accumulate);
-      store(out + 8, sum[c][1], args.rows - 8, args.accumulate);
+      for (int c = 0; c < C; ++c) {
+        float* out = args.out + kPanelRows * p + (args.m + c) * args.out_stride;
+        store(out, sum[p][c][0], rows, args.accumulate);
+        store(out + 8, sum[p][c][1], rows - 8, args.accumulate);
+      }
     }
   }
 
   template <PanelTraits Traits>
-  static void run_panel_rest(const PanelArgs& args, int columns) {
-    if (columns == 1) run_panel<Traits, 1>(args);
-    if (columns == 2) run_panel<Traits, 2>(args);
-    if (columns == 3) run_panel<Traits, 3>(args);
+  static void run_panels_rest(const PanelArgs& args, int columns) {
+    if (columns == 1) run_panels<Traits, 1>(args);
+    if (columns == 2) run_panels<Traits, 2>(args);
+    if (columns == 3) run_panels<Traits, 3>(args);
   }
 };
 

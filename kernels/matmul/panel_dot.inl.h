@@ -134,29 +134,36 @@ struct PanelDot : TileDot<Vector> {
   }
 
   template <PanelTraits Traits, int C>
-  [[gnu::noinline]] static void run_panel(const PanelArgs& args) {  // shared by many types
+  [[gnu::noinline]] static void run_panels(const PanelArgs& args) {  // shared by many types
+    constexpr int kPanels = panels_at_most(C);
+    const int panels = kPanels == 1 ? 1 : args.panels;
     Column x[C];
     for (int c = 0; c < C; ++c) {
       x[c] = PanelDot::template column<panel_sub(Traits)>(*args.x, args.first_block, args.m + c);
     }
-    WideFloats sum[C];
-    for (int c = 0; c < C; ++c) sum[c] = V::wide_zero();
-    for (int64_t b = 0; b < args.blocks; ++b) {
-      add_panel_block<Traits, C>(panel_block<Traits>(args, b), x, sum);
-    }
-    for (int c = 0; c < C; ++c) {
-      float* out = args.out + (args.m + c) * args.out_stride;
-      if (args.accumulate != 0) sum[c] = V::wide_add_first(sum[c], out, args.rows);
-      V::wide_store_first(out, sum[c], args.rows);
+    WideFloats sum[kPanels][C];
+    for (int p = 0; p < panels; ++p)
+      for (int c = 0; c < C; ++c) sum[p][c] = V::wide_zero();
+    for_panel_blocks<Traits, C>(
+        args, [&](const PanelBlock& block, int p)
+                  __attribute__((always_inline)) { add_panel_block<Traits, C>(block, x, sum[p]); });
+    for (int p = 0; p < panels; ++p) {
+      const int64_t rest = args.rows - kPanelRows * p;
+      const auto rows = static_cast<int>(rest < kPanelRows ? rest : kPanelRows);
+      for (int c = 0; c < C; ++c) {
+        float* out = args.out + kPanelRows * p + (args.m + c) * args.out_stride;
+        if (args.accumulate != 0) sum[p][c] = V::wide_add_first(sum[p][c], out, rows);
+        V::wide_store_first(out, sum[p][c], rows);
+      }
     }
   }
 
   // The last activation rows, fewer than kPanelColumns.
   template <PanelTraits Traits>
-  static void run_panel_rest(PanelArgs args, int columns) {
-    for (; columns >= 4; columns -= 4, args.m += 4) run_panel<Traits, 4>(args);
-    for (; columns >= 2; columns -= 2, args.m += 2) run_panel<Traits, 2>(args);
-    if (columns == 1) run_panel<Traits, 1>(args);
+  static void run_panels_rest(PanelArgs args, int columns) {
+    for (; columns >= 4; columns -= 4, args.m += 4) run_panels<Traits, 4>(args);
+    for (; columns >= 2; columns -= 2, args.m += 2) run_panels<Traits, 2>(args);
+    if (columns == 1) run_panels<Traits, 1>(args);
   }
 };
 

@@ -54,6 +54,7 @@ TEST_P(MatmulSimulationTest, SmallShapesEqualTheReference) {
 }
 
 TEST_P(MatmulSimulationTest, LargeShapesEqualTheReference) {
+  check_all(GetParam(), 1, 130, 2560);
   check_all(GetParam(), 7, 70, 2560);
   check_all(GetParam(), 140, 33, 1280);
 }
