@@ -7,6 +7,8 @@ on stdout and a non-zero exit status. Only the standard library is used.
 import json
 import math
 import signal
+import statistics
+import struct
 import subprocess
 import sys
 import unittest
@@ -292,6 +294,60 @@ class Measure(Case):
             self.assertNotEqual(other["perplexity"], out["perplexity"])
             self.assertAlmostEqual(other["perplexity"] / out["perplexity"], 1, delta=0.1)
         self.assertRegex(call(*args).stdout.decode(), r"^perplexity \d+\.\d+ ")
+
+    def rows_of(self, path, vocabulary):
+        """The logits that --kl-base has written, behind the header."""
+        values = struct.unpack(f"<{(path.stat().st_size - 48) // 4}f", path.read_bytes()[48:])
+        return [values[i:i + vocabulary] for i in range(0, len(values), vocabulary)]
+
+    @each_model
+    def test_divergence_from_an_earlier_run(self, model):
+        vocabulary = call_json("inspect", model)["vocabulary"]
+        args = ("perplexity", model, "-f", self.text, "-c", 32, "-t", 1)
+        base, here = self.folder / "base", self.folder / "here"
+        plain = call_json(*args)
+        written = call_json(*args, "--kl-base", base, "--step", 1)
+        self.assertAlmostEqual(written["perplexity"] / plain["perplexity"], 1, places=3)
+        self.assertNotIn("kl", written)
+        out = call_json(*args, "--kl", base, "--kl-base", here, "--kv-type", "q8_0")
+
+        def log_softmax(row):
+            normaliser = math.log(math.fsum(math.exp(x) for x in row))
+            return [x - normaliser for x in row]
+
+        pairs = [(log_softmax(p), log_softmax(q)) for p, q in zip(
+            self.rows_of(base, vocabulary), self.rows_of(here, vocabulary), strict=True)]
+        self.assertEqual(len(pairs), out["scored"])
+        divergences = sorted(math.fsum(math.exp(p) * (p - q) for p, q in zip(*pair))
+                             for pair in pairs)
+        kl = out["kl"]
+        self.assertAlmostEqual(kl["mean"], math.fsum(divergences) / len(pairs), places=8)
+        self.assertAlmostEqual(kl["median"], statistics.median(divergences), places=8)
+        self.assertAlmostEqual(kl["max"], divergences[-1], places=8)
+        self.assertAlmostEqual(
+            kl["p999"], divergences[math.ceil(0.999 * len(pairs)) - 1], places=8)
+        self.assertEqual(kl["same_top"], sum(p.index(max(p)) == q.index(max(q))
+                                             for p, q in pairs) / len(pairs))
+        self.assertGreater(kl["mean"], 0)
+        self.assertAlmostEqual(kl["perplexity_base"] / written["perplexity"], 1, places=5)
+        self.assertAlmostEqual(kl["perplexity_base"] * kl["perplexity_ratio"] / out["perplexity"],
+                               1, places=5)
+        # The same run again, to the bit.
+        again = call_json(*args, "--kl", base, "--step", 1)["kl"]
+        self.assertEqual((again["max"], again["same_top"], again["rms_dp"]), (0, 1, 0))
+        self.assertRegex(call(*args, "--kl", base).stdout.decode(),
+                         r"(?m)^KL divergence mean \d\.\d+ \+- .*\n.*perplexity x (1\.0|0\.9)")
+
+        self.assert_error("perplexity", model, "-f", self.text, "-c", 16, "--kl", base,
+                          mentions=["of 32 ids", "of 16 ids"])
+        header = base.read_bytes()[:48]
+        short = self.write("short", base.read_bytes()[:-2])
+        self.assert_error(*args, "--kl", short, mentions=["ends early"])
+        self.assert_error(*args, "--kl", self.text, mentions=["not written by"])
+        self.assert_error(*args, "--kl", self.folder / "none", mentions=["cannot be read"])
+        self.assert_error(*args, "--kl-base", self.folder, mentions=["cannot be written"])
+        changed = self.write("changed", header[:40] + bytes(8) + base.read_bytes()[48:])
+        self.assert_error(*args, "--kl", changed, mentions=["another text"])
 
     @each_model
     def test_bench(self, model):
