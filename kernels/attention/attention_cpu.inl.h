@@ -21,8 +21,9 @@ namespace optima::kernels {
 namespace {
 
 // Decoding asks for pages about this many bytes before it reads them: more than the latency of the
-// memory times its bandwidth, less than what the first-level cache keeps beside the work.
-constexpr int64_t kBytesAhead = 16384;
+// memory times its bandwidth, less than what the first-level cache keeps beside the work
+// (docs/PERFORMANCE.md has the figures).
+constexpr int64_t kBytesAhead = 8192;
 
 // Pages are widened in registers for each tile of rows; for more tiles than these it pays to keep
 // them widened.
@@ -57,12 +58,17 @@ struct Block {
   const unsigned char* slot(int64_t page) const {
     return args.pages[page] + args.slot_offset + kv_head * args.slot_stride;
   }
-  // `last` is the block's last page; the slots after it are those of the item to come.
-  const unsigned char* slot_ahead(int64_t page, int64_t last) const {
+  // The slot to ask for while that of `page` is read. After the block's last page come those of the
+  // item to come.
+  const char* ahead_of(int64_t page) const {
     const AttentionAhead& ahead = args.ahead;
-    if (page <= last) return slot(page);
-    const int64_t past = page - last - 1;
-    return past < ahead.count ? ahead.pages[past] + ahead.slot_offset : slot(last);
+    const int64_t bytes = kv_slot_bytes(args.kv_type, args.head_dim);
+    const int64_t last = (visible(tokens - 1).end - 1) / kPageTokens;
+    const int64_t wanted = page + (kBytesAhead + bytes - 1) / bytes;
+    const int64_t past = wanted - last - 1;
+    if (past < 0) return reinterpret_cast<const char*>(slot(wanted));
+    if (past >= ahead.count) return reinterpret_cast<const char*>(slot(last));
+    return reinterpret_cast<const char*>(ahead.pages[past] + ahead.slot_offset);
   }
 };
 
@@ -162,12 +168,13 @@ void add_tile_values(const Block& block, const Work& work, Range rows, Range see
   const int64_t head_dim = block.args.head_dim;
   each_row_tile<V>(rows.begin, rows.end, [&](int64_t row, auto count) {
     add_values<V, count.value>(
-        ValueTile<V, float>{{work.v + seen.begin * head_dim, nullptr, head_dim},
-                            work.weights + row * kTileTokens + seen.begin,
-                            seen.end - seen.begin,
-                            work.sums + row * work.sums_stride,
-                            work.sums_stride,
-                            work.correction + row});
+        ValueTile<V, float, NothingAhead>{{work.v + seen.begin * head_dim, nullptr, head_dim},
+                                          work.weights + row * kTileTokens + seen.begin,
+                                          seen.end - seen.begin,
+                                          work.sums + row * work.sums_stride,
+                                          work.sums_stride,
+                                          work.correction + row,
+                                          {}});
   });
 }
 
@@ -233,12 +240,14 @@ void attend_tiles(const Block& block, const Work& work) {
   }
 }
 
-// A page of the tile that begins with page `tile`, and what of it some rows see.
+// A page of the tile that begins with page `tile`, what of it some rows see, and the values of the
+// page ahead.
 struct SeenPage {
   int64_t tile;
   int64_t page;
   Range rows;
   Range seen;
+  const char* ahead;
 };
 
 // Adds what is seen of the values of one page; the sums are multiplied by the rows' corrections
@@ -250,10 +259,12 @@ void add_page_values(const Values<V, Element>& values, const Work& work, const S
                                 values.scales + at.seen.begin * kv_blocks(values.head_dim),
                                 values.head_dim};
   const int64_t column = (at.page - at.tile) * kPageTokens + at.seen.begin;
+  const int64_t skipped = at.seen.begin * values.head_dim * static_cast<int64_t>(sizeof(Element));
   each_row_tile<V>(at.rows.begin, at.rows.end, [&](int64_t row, auto count) {
-    add_values<V, count.value>(ValueTile<V, Element>{
+    add_values<V, count.value>(ValueTile<V, Element, Ahead<Element>>{
         v, work.weights + row * kTileTokens + column, at.seen.end - at.seen.begin,
-        work.sums + row * work.sums_stride, work.sums_stride, correction + row});
+        work.sums + row * work.sums_stride, work.sums_stride, correction + row,
+        Ahead<Element>{at.ahead + skipped}});
   });
 }
 
@@ -261,12 +272,15 @@ void add_page_values(const Values<V, Element>& values, const Work& work, const S
 // few rows.
 template <typename V, typename Element>
 void add_few(const Block& block, int64_t tile, Range pages, const Work& work) {
+  const int64_t half = kv_half_bytes(block.args.kv_type, block.args.head_dim);
   const bool all_seen = weigh_tile<V>(block, work, {tile * kPageTokens, pages.end * kPageTokens});
   for (int64_t page = pages.begin; page < pages.end; ++page) {
     const float* correction = page == pages.begin ? work.correction : work.ones;
     const auto values = open_values<V, Element>(block, page, work);
+    const char* ahead = block.ahead_of(page) + half;
     if (all_seen) {
-      add_page_values(values, work, {tile, page, {0, block.rows()}, {0, kPageTokens}}, correction);
+      add_page_values(values, work, {tile, page, {0, block.rows()}, {0, kPageTokens}, ahead},
+                      correction);
       continue;
     }
     // A token whose first page is a later one has no sums yet that a correction could change.
@@ -274,7 +288,7 @@ void add_few(const Block& block, int64_t tile, Range pages, const Work& work) {
       const Range seen = clip(block.visible(token), page * kPageTokens, kPageTokens);
       if (seen.begin >= seen.end) continue;
       const Range rows = {token * block.group, (token + 1) * block.group};
-      add_page_values(values, work, {tile, page, rows, seen}, correction);
+      add_page_values(values, work, {tile, page, rows, seen, ahead}, correction);
     }
   }
 }
@@ -285,19 +299,14 @@ void attend_few(const Block& block, const Work& work) {
   const int64_t head_dim = block.args.head_dim;
   const int64_t first_page = block.visible(0).begin / kPageTokens;
   const int64_t last_page = (block.visible(block.tokens - 1).end - 1) / kPageTokens;
-  const int64_t slot_bytes = kv_slot_bytes(block.args.kv_type, head_dim);
-  const int64_t pages_ahead = (kBytesAhead + slot_bytes - 1) / slot_bytes;
-  const int64_t step = (slot_bytes + head_dim - 1) / head_dim;
   for (int64_t tile = tile_begin(first_page); tile <= last_page; tile += kTilePages) {
     const Range pages = {larger(tile, first_page), smaller(tile + kTilePages, last_page + 1)};
     for (int64_t page = pages.begin; page < pages.end; ++page) {
-      const auto* ahead =
-          reinterpret_cast<const char*>(block.slot_ahead(page + pages_ahead, last_page));
+      const Ahead<Element> ahead = {block.ahead_of(page)};
       const auto keys = open_keys<V, Element>(block, page, work);
       each_row_tile<V>(0, block.rows(), [&](int64_t row, auto count) {
         float* logits = work.weights + row * kTileTokens + (page - tile) * kPageTokens;
-        score_page<V, count.value>(keys, work.q + row * head_dim, head_dim, logits,
-                                   Ahead{ahead, step});
+        score_page<V, count.value>(keys, work.q + row * head_dim, head_dim, logits, ahead);
       });
     }
     add_few<V, Element>(block, tile, pages, work);

@@ -170,28 +170,34 @@ struct Values {
   }
 };
 
-// Bytes that will be read soon, a piece of them for each step of a loop.
+template <typename Element>
+constexpr int64_t kLineElements = 64 / static_cast<int64_t>(sizeof(Element));
+
+// Elements that will be read soon: those of the page ahead that lie where the loop is in its own.
+template <typename Element>
 struct Ahead {
   const char* at;
-  int64_t step;
-  inline void ask(int64_t d) const { __builtin_prefetch(at + d * step, 0, 3); }
+  inline void ask(int64_t element) const {
+    __builtin_prefetch(at + element * static_cast<int64_t>(sizeof(Element)), 0, 3);
+  }
 };
 struct NothingAhead {
-  inline void ask(int64_t /*d*/) const {}
+  inline void ask(int64_t /*element*/) const {}
 };
 
 // Logits of R rows for the 16 tokens of a page: out[r][t] = Σ_d q[d][r] k[d][t]. The sum is made
 // of kChains chains over d, added in order: enough of them to hide the latency of an addition where
 // rows are few, and the same for any R, so that a row's logits do not depend on its neighbours.
 //
-// Meanwhile some of the bytes ahead are asked for at each step in d: every line needs its own
-// request, and a burst of them would fill the queue of the core.
+// Meanwhile the same keys of a page ahead are asked for: every line needs its own request, and a
+// burst of them would fill the queue of the core.
 template <typename V, int R, typename Element, typename Bytes>
 inline void score_page(const Keys<V, Element>& k, const float* q, int64_t head_dim, float* out,
                        const Bytes& ahead) {
   constexpr int kVectors = static_cast<int>(16 / V::kWidth);
   constexpr int kChains = 4 / kVectors;
   constexpr int kAtOnce = chains_at_once(kChains, R * kVectors, V::kSums);
+  constexpr int64_t kLineSteps = larger(1, kLineElements<Element> / kPageTokens);
   for (int first = 0; first < kChains; first += kAtOnce) {
     typename V::Reg acc[kAtOnce][R][kVectors];
     for (auto& part : acc) {
@@ -202,7 +208,7 @@ inline void score_page(const Keys<V, Element>& k, const float* q, int64_t head_d
     for (int64_t d = first; d < head_dim; d += kChains) {
 #pragma GCC unroll 4
       for (int u = 0; u < kAtOnce; ++u) {
-        ahead.ask(d + u);
+        if ((d + u) % kLineSteps == 0) ahead.ask((d + u) * kPageTokens);
         typename V::Reg key[kVectors];
 #pragma GCC unroll 2
         for (int j = 0; j < kVectors; ++j) key[j] = k.load(d + u, j * V::kWidth);
@@ -273,8 +279,8 @@ void correct_totals(const Work& work, int64_t rows) {
 }
 
 // Operands of the second product for R rows: sums[r][c] = sums[r][c] * correction[r] +
-// Σ_t weights[r][t] v[t][c].
-template <typename V, typename Element>
+// Σ_t weights[r][t] v[t][c]. Meanwhile the same values of a page ahead are asked for.
+template <typename V, typename Element, typename Bytes>
 struct ValueTile {
   Values<V, Element> v;
   const float* weights;
@@ -282,11 +288,12 @@ struct ValueTile {
   float* sums;
   int64_t sums_stride;
   const float* correction;
+  Bytes ahead;
 };
 
 // Columns [column, column + C vectors); with lanes > 0 only that many of the one vector.
-template <typename V, int R, int C, typename Element>
-inline void add_columns(const ValueTile<V, Element>& tile, int64_t column, int64_t lanes) {
+template <typename V, int R, int C, typename Element, typename Bytes>
+inline void add_columns(const ValueTile<V, Element, Bytes>& tile, int64_t column, int64_t lanes) {
   typename V::Reg acc[R][C];
 #pragma GCC unroll 12
   for (int r = 0; r < R; ++r) {
@@ -296,10 +303,12 @@ inline void add_columns(const ValueTile<V, Element>& tile, int64_t column, int64
                          V::set1(tile.correction[r]));
     }
   }
+  constexpr int64_t kLineVectors = kLineElements<Element> / V::kWidth;
   for (int64_t t = 0; t < tile.tokens; ++t) {
     typename V::Reg value[C];
 #pragma GCC unroll 8
     for (int c = 0; c < C; ++c) {
+      if (c % kLineVectors == 0) tile.ahead.ask(t * tile.v.head_dim + column + c * V::kWidth);
       value[c] =
           lanes > 0 ? tile.v.load_n(t, column, lanes) : tile.v.load(t, column + c * V::kWidth);
     }
@@ -319,8 +328,8 @@ inline void add_columns(const ValueTile<V, Element>& tile, int64_t column, int64
   }
 }
 
-template <typename V, int R, typename Element>
-inline void add_values(const ValueTile<V, Element>& tile) {
+template <typename V, int R, typename Element, typename Bytes>
+inline void add_values(const ValueTile<V, Element, Bytes>& tile) {
   constexpr int kWide = wide_columns(R, V::kSums);
   const int64_t head_dim = tile.v.head_dim;
   int64_t column = 0;
