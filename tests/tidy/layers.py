@@ -45,6 +45,10 @@ LIBRARY_NEVER = {"iostream", "cassert", "assert.h"}  # static constructors; abor
 # What declares calls of the operating system: src/base alone makes them.
 SYSTEM_CALLS = re.compile(r"(?:sys|linux|asm|net|netinet|arpa)/.*|(?:unistd|fcntl|poll|pthread|sched|"
                           r"signal|dlfcn|dirent|spawn|semaphore|windows)\.h|csignal")
+# The shim that executes CUDA kernels on the CPU is no part of the library: it may use what it likes
+# of the host, and of the project the kernels' contracts. nvcc's half of the words names CUDA.
+CUDA_HOST = "kernels/cuda_host/"
+CUDA_NVCC = ("kernels/cuda/ce_nvcc.h", re.compile(r"cuda_(?:runtime|fp16|bf16|fp8)\.h"))
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 
 
@@ -53,7 +57,11 @@ def check_include(path, quote, name):
     parts = path.split("/")
     if parts[0] == "kernels":
         if quote == "<":
-            return None if name in KERNEL_SYSTEM else f"a kernel may not include <{name}>"
+            known = name in KERNEL_SYSTEM or path.startswith(CUDA_HOST) or (
+                path == CUDA_NVCC[0] and CUDA_NVCC[1].fullmatch(name))
+            return None if known else f"a kernel may not include <{name}>"
+        if name.startswith(CUDA_HOST) and not path.startswith((CUDA_HOST, "kernels/cuda/ce.h")):
+            return f"{name} is the host's half of kernels/cuda/ce.h"
         return None if name.startswith("kernels/") else f"a kernel may not include {name}"
     if parts[0] == "src":
         if name in LIBRARY_NEVER:
