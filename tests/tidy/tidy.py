@@ -15,6 +15,7 @@ import subprocess
 import sys
 
 import cpp
+import cuda
 import layers
 
 FOLDERS = ("include", "src", "kernels", "bindings", "examples", "tests", "bench", "docs", "cmake",
@@ -189,6 +190,9 @@ def check_file(path, text, exceptions, findings):
         if path.endswith(".h") and not path.startswith("include/"):
             if "#pragma once" not in text.split("\n"):
                 findings.add(path, 1, "headers", "no #pragma once")
+        if path.endswith(".cuh"):
+            cuda.check_kernel(text, views["code"],
+                              lambda line, why: findings.add(path, line, "cuda", why))
         check_lengths(path, text, cpp.functions(views["code"]), exceptions, findings)
     elif path.endswith(".py"):
         if not own_tests:
@@ -275,6 +279,7 @@ def check_tree(root, build=None, nm="nm"):
             check_file(path, text, exceptions, findings)
     exceptions.report_stale(findings)
     check_single_files(root, findings)
+    cuda.check_compiled(root, lambda path, why: findings.add(path, 1, "cuda", why))
     if build:
         check_objects(root, build, nm, findings)
     return findings.items

@@ -53,6 +53,8 @@ class Rules(unittest.TestCase):
                 ("src/base/a.cc", '"optima/optima.h"'),
                 ("kernels/rope/a.cc", "<vector>"), ("kernels/rope/a.cc", '"base/status.h"'),
                 ("examples/cli/a.cc", '"engine/engine.h"'), ("examples/c/a.c", '"src/abi/guard.h"'),
+                ("kernels/rope/a.cc", '"kernels/cuda_host/fiber.h"'), ("kernels/cuda/a.cc", "<vector>"),
+                ("kernels/rope/a.cc", "<cuda_fp16.h>"), ("kernels/cuda_host/a.cc", '"base/text.h"'),
                 ("examples/cli/a.cc", '"../../src/base/text.h"')):
             self.assert_rule("layers", 2, path, f"//\n#include {include}\n")
         for path, include in (
@@ -63,6 +65,7 @@ class Rules(unittest.TestCase):
                 ("src/graph/a.cc", '"kernels/rope/rope.h"'), ("src/kv/a.cc", "<vector>"),
                 ("src/base/a.cc", "<sys/auxv.h>"), ("src/model/a.cc", '"kernels/quant/weight_type.h"'),
                 ("kernels/rope/a.cc", '"kernels/rope/rope.h"'), ("kernels/rope/a.cc", "<math.h>"),
+                ("kernels/cuda_host/a.cc", "<thread>"), ("kernels/a/a.cc", "<float.h>"),
                 ("examples/c/a.c", '"optima/optima.h"'), ("examples/cli/a.cc", '"commands.h"')):
             self.assert_clean(path, f"//\n#include {include}\n")
 
@@ -144,6 +147,24 @@ class Rules(unittest.TestCase):
                              text=True, check=False)
         self.assertEqual(run.returncode, 1)
         self.assertTrue(run.stdout.startswith("src/kv/a.cc:2: spaces: "), run.stdout)
+
+    def test_cuda_kernels(self):
+        seen = {"tests/cuda/all_kernels.cu": '#include "kernels/a/a.cuh"\n'}
+        for line in ("  __syncthreads();", "  int i = threadIdx.x;", "  asm(\"\");",
+                     "  k<<<1, 2>>>(3);", "  namespace cg = cooperative_groups;",
+                     "  cuda::std::array<int, 3> a;", "__global__ void k();"):
+            items = self.found(seen | {"kernels/a/a.cuh": f"#pragma once\n{line}\n"})
+            self.assertEqual({item[:3] for item in items}, {("kernels/a/a.cuh", 2, "cuda")}, line)
+        kernel = "#pragma once\nCE_GLOBAL(32) f(int a) {\n  if (a) %s;\n}\n"
+        for body, wanted in (("return", [("kernels/a/a.cuh", 2, "cuda")]), ("a = 1", [])):
+            items = self.found(seen | {"kernels/a/a.cuh": kernel % body})
+            self.assertEqual([item[:3] for item in items], wanted)
+        self.assert_rule("cuda", 1, "kernels/a/a.cuh", "#pragma once\n")  # nvcc never sees it
+        through = {"kernels/a/a.cuh": '#pragma once\n#include "kernels/a/b.cuh"\n',
+                   "kernels/a/b.cuh": "#pragma once\nCE_DEVICE int f() { return 1; }\n"}
+        self.assertEqual(self.found(seen | through), [])
+        self.assertEqual([item[3] for item in self.found(seen | {"kernels/a/a.cuh": "int a;\n"})],
+                         ["no #pragma once"])
 
     def test_leaked_symbols(self):
         lines = ("_ZN6optima7kernels4avx22f1Ev W 0 10", "_ZN6optima7kernels4avx23runEv T 0 10",
