@@ -24,16 +24,22 @@ struct Shape {
   int64_t k;
 };
 
-constexpr Shape kGemm[] = {{WeightType::q4_1, 576, 576},    {WeightType::q4_1, 192, 576},
-                           {WeightType::q4_1, 1536, 576},   {WeightType::q4_1, 576, 1536},
-                           {WeightType::q5_0, 1024, 640},   {WeightType::q8_0, 1024, 640},
-                           {WeightType::q4_k, 640, 1024},   {WeightType::q6_k, 640, 2048},
-                           {WeightType::q4_0, 2048, 2048},  {WeightType::q4_k, 2048, 2048},
-                           {WeightType::q5_k, 2048, 2048},  {WeightType::q6_k, 2048, 2048},
-                           {WeightType::q8_0, 2048, 2048},  {WeightType::q2_k, 2048, 2048},
-                           {WeightType::q3_k, 2048, 2048},  {WeightType::iq4_nl, 2048, 2048},
-                           {WeightType::mxfp4, 2048, 2048}, {WeightType::f16, 2048, 2048},
-                           {WeightType::f32, 2048, 2048}};
+constexpr Shape kGemm[] = {{WeightType::q4_1, 576, 576},   {WeightType::q4_1, 192, 576},
+                           {WeightType::q4_1, 1536, 576},  {WeightType::q4_1, 576, 1536},
+                           {WeightType::q5_0, 1024, 640},  {WeightType::q8_0, 1024, 640},
+                           {WeightType::q4_k, 640, 1024},  {WeightType::q6_k, 640, 2048},
+                           {WeightType::q4_0, 2048, 2048}, {WeightType::q4_k, 2048, 2048},
+                           {WeightType::q5_k, 2048, 2048}, {WeightType::q6_k, 2048, 2048},
+                           {WeightType::q8_0, 2048, 2048}, {WeightType::q2_k, 2048, 2048},
+                           {WeightType::q3_k, 2048, 2048}, {WeightType::iq4_nl, 2048, 2048},
+                           {WeightType::mxfp4, 2048, 2048}};
+
+// Weights that are multiplied as floats.
+constexpr Shape kFloat[] = {{WeightType::f32, 2048, 2048},
+                            {WeightType::f16, 2048, 2048},
+                            {WeightType::bf16, 2048, 2048},
+                            {WeightType::bf16, 576, 1536},
+                            {WeightType::bf16, 1021, 577}};
 
 // Far larger than the last-level cache.
 constexpr Shape kGemv[] = {{WeightType::q4_1, 400000, 576},    {WeightType::q8_0, 262144, 640},
@@ -193,6 +199,7 @@ int register_all() {
     if ((row.isa & ~available) != 0) continue;
     for (const Shape& shape : kGemv) register_shape(row, shape, {1, 2, 4, 8, 16, 32});
     for (const Shape& shape : kGemm) register_shape(row, shape, {512});
+    for (const Shape& shape : kFloat) register_shape(row, shape, {1, 4, 8, 16, 64, 512});
   }
   for (const auto& row : quantise_rows_variants()) {
     if ((row.isa & ~available) != 0) continue;

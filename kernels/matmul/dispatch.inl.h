@@ -5,6 +5,7 @@
 #include "kernels/matmul/gemm.inl.h"
 #include "kernels/matmul/gemv.inl.h"
 #include "kernels/matmul/panel.inl.h"
+#include "kernels/matmul/words.inl.h"
 
 namespace optima::kernels {
 namespace {
@@ -52,7 +53,7 @@ constexpr void add_quantised(KernelTable& table) {
 
 template <typename V, typename F>
 constexpr TypeKernels float_kernels() {
-  return {float_gemv<V, F>, float_gemm<V, F>, kFloatGemvMaxRows, nullptr, nullptr, nullptr};
+  return {float_few<V, F>, word_gemm<FloatWords<V, F>>, kFloatFewRows, nullptr, nullptr, nullptr};
 }
 
 template <typename Kernel>
@@ -120,7 +121,8 @@ size_t table_panels_bytes(const KernelTable& table, WeightType type, int64_t n, 
 
 size_t table_scratch_bytes(int64_t k) {
   const int64_t few = kGemvMaxRows * prepared_row_bytes(k);
-  const int64_t many = gemm_scratch_bytes();
+  const int64_t codes = gemm_scratch_bytes();
+  const int64_t many = codes > word_scratch_bytes() ? codes : word_scratch_bytes();
   return static_cast<size_t>(few > many ? few : many);
 }
 

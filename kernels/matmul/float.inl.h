@@ -1,10 +1,12 @@
-// F32, F16 and BF16 weights times fp32 activations.
+// F32, F16 and BF16 weights times few rows of fp32 activations: weights are read once, each vector
+// of them meets all activation rows while it is in a register, and sums run along k. words.inl.h
+// has many rows.
 #pragma once
 
 #include <stdint.h>
 
 #include "kernels/half.h"
-#include "kernels/matmul/gemm.inl.h"
+#include "kernels/matmul/gemv.inl.h"
 #include "kernels/matmul/matmul.h"
 
 namespace optima::kernels {
@@ -71,97 +73,91 @@ void float_gemv_rows(const MatmulArgs& args, int64_t n_begin, int64_t n_end) {
   }
 }
 
-constexpr int kFloatGemvMaxRows = 3;
+// R weight rows times C activation rows: R * C sums in registers, so that a vector of either is
+// loaded once for several products.
+constexpr int kDotRows = 3;
+constexpr int kDotColumns = 4;
 
+template <typename V, typename F, int R, int C>
+struct DotTile {
+  const uint8_t* row[R];
+  const float* x[C];
+  typename V::Floats sum[R][C];
+
+  inline void add(int64_t i) {
+    typename V::Floats w[R];
+    for (int r = 0; r < R; ++r) w[r] = F::load(row[r] + i * F::kBytes);
+    for (int c = 0; c < C; ++c) {
+      const typename V::Floats a = V::load_floats(x[c] + i);
+      for (int r = 0; r < R; ++r) sum[r][c] = V::fma(w[r], a, sum[r][c]);
+    }
+  }
+};
+
+template <typename V, typename F, int R, int C>
+void float_dot_tile(const MatmulArgs& args, const uint8_t* weights, const float* x, float* out) {
+  constexpr int kSteps = 4;
+  const int64_t k = args.k;
+  DotTile<V, F, R, C> tile;
+  for (int r = 0; r < R; ++r) tile.row[r] = weights + r * k * F::kBytes;
+  for (int c = 0; c < C; ++c) tile.x[c] = x + c * k;
+  for (auto& sums : tile.sum) {
+    for (auto& sum : sums) sum = V::zero();
+  }
+  int64_t i = 0;
+  for (; i + 8 * kSteps <= k; i += 8 * kSteps) {
+    for (int line = 0; line < 8 * kSteps * F::kBytes; line += 64) {  // of the R rows to come
+      for (const uint8_t* row : tile.row) __builtin_prefetch(row + (R * k + i) * F::kBytes + line);
+    }
+    for (int step = 0; step < kSteps; ++step) tile.add(i + 8 * step);
+  }
+  for (; i + 8 <= k; i += 8) tile.add(i);
+  for (int r = 0; r < R; ++r) {
+    for (int c = 0; c < C; ++c) {
+      float total = V::sum(tile.sum[r][c]);
+      for (int64_t j = i; j < k; ++j) total += F::one(tile.row[r] + j * F::kBytes) * tile.x[c][j];
+      out[c * args.out_stride + r] = total;
+    }
+  }
+}
+
+// R weight rows times all activation rows, in pieces of about equal size.
+template <typename V, typename F, int R>
+void float_dot_rows(const MatmulArgs& args, int64_t n) {
+  const uint8_t* weights = static_cast<const uint8_t*>(args.weights) + n * args.k * F::kBytes;
+  int64_t m = 0;
+  for (int64_t pieces = (args.m + kDotColumns - 1) / kDotColumns; pieces > 0; --pieces) {
+    const float* x = args.x + m * args.k;
+    float* out = args.out + m * args.out_stride + n;
+    const int64_t columns = (args.m - m + pieces - 1) / pieces;
+    if (columns == kDotColumns) float_dot_tile<V, F, R, kDotColumns>(args, weights, x, out);
+    if (columns == 3) float_dot_tile<V, F, R, 3>(args, weights, x, out);
+    if (columns == 2) float_dot_tile<V, F, R, 2>(args, weights, x, out);
+    m += columns;
+  }
+}
+
+// Rows whose products have the same bits however many there are (RowSums::alike).
+constexpr int kFloatGemvMaxRows = 3;
+// From here on unpacking a tile (words.inl.h) pays.
+constexpr int kFloatFewRows = 16;
+
+// Up to kFloatFewRows activation rows.
 template <typename V, typename F>
-void float_gemv(const MatmulArgs& args, int64_t n_begin, int64_t n_end) {
+void float_few(const MatmulArgs& args, int64_t n_begin, int64_t n_end) {
   switch (args.m) {
     case 1:
       return float_gemv_rows<V, F, 1>(args, n_begin, n_end);
     case 2:
       return float_gemv_rows<V, F, 2>(args, n_begin, n_end);
+    case kFloatGemvMaxRows:
+      return float_gemv_rows<V, F, kFloatGemvMaxRows>(args, n_begin, n_end);
     default:
-      return float_gemv_rows<V, F, 3>(args, n_begin, n_end);
+      break;
   }
-}
-
-constexpr int64_t kFloatStretch = 256;  // k of a tile: 16 KB
-constexpr int kFloatColumns = 4;
-
-// tile[k][16 rows]; rows that do not exist repeat the last one.
-template <typename V, typename F>
-void unpack_floats(const uint8_t* weights, int64_t stride, int rows, int64_t count, float* tile) {
-  for (int half = 0; half < 2; ++half) {
-    const uint8_t* row[8];
-    for (int r = 0; r < 8; ++r) {
-      const int index = 8 * half + r < rows ? 8 * half + r : rows - 1;
-      row[r] = weights + index * stride;
-    }
-    int64_t i = 0;
-    for (; i + 8 <= count; i += 8) {
-      typename V::Bytes in[8];
-      typename V::Bytes out[8];
-      for (int r = 0; r < 8; ++r) in[r] = V::float_bits(F::load(row[r] + i * F::kBytes));
-      V::transpose(in, out);
-      for (int j = 0; j < 8; ++j) V::store(tile + (i + j) * kPanelRows + 8 * half, out[j]);
-    }
-    for (; i < count; ++i) {
-      for (int r = 0; r < 8; ++r) {
-        tile[i * kPanelRows + 8 * half + r] = F::one(row[r] + i * F::kBytes);
-      }
-    }
-  }
-}
-
-// One tile times C activation rows, added to or written over `out`.
-template <typename V, int C>
-inline void float_tile(const float* tile, const float* x, int64_t x_stride, int64_t count,
-                       const TileArgs& to) {
-  typename V::Floats sum[C][2];
-  for (int c = 0; c < C; ++c) sum[c][0] = sum[c][1] = V::zero();
-  for (int64_t i = 0; i < count; ++i) {
-    const typename V::Floats w0 = V::load_floats(tile + i * kPanelRows);
-    const typename V::Floats w1 = V::load_floats(tile + i * kPanelRows + 8);
-    for (int c = 0; c < C; ++c) {
-      const typename V::Floats a = V::load_broadcast(x + c * x_stride + i);
-      sum[c][0] = V::fma(w0, a, sum[c][0]);
-      sum[c][1] = V::fma(w1, a, sum[c][1]);
-    }
-  }
-  for (int c = 0; c < C; ++c) {
-    float values[kPanelRows];
-    V::store_floats(values, sum[c][0]);
-    V::store_floats(values + 8, sum[c][1]);
-    float* out = to.out + c * to.out_stride;
-    for (int r = 0; r < to.rows; ++r) out[r] = to.accumulate != 0 ? out[r] + values[r] : values[r];
-  }
-}
-
-template <typename V, typename F>
-void float_gemm(const MatmulArgs& args, int64_t n_begin, int64_t n_end) {
-  auto* tile = reinterpret_cast<float*>(tiles_in(args.scratch));
-  const int64_t stride = args.k * F::kBytes;
-  for (int64_t n = n_begin; n < n_end; n += kPanelRows) {
-    const auto rows = static_cast<int>(n_end - n < kPanelRows ? n_end - n : kPanelRows);
-    const auto* weights = static_cast<const uint8_t*>(args.weights) + n * stride;
-    for (int64_t k = 0; k < args.k; k += kFloatStretch) {
-      const int64_t count = args.k - k < kFloatStretch ? args.k - k : kFloatStretch;
-      unpack_floats<V, F>(weights + k * F::kBytes, stride, rows, count, tile);
-      TileArgs to = {};
-      to.out_stride = args.out_stride;
-      to.rows = rows;
-      to.accumulate = k == 0 ? 0 : 1;
-      int64_t m = 0;
-      for (; m + kFloatColumns <= args.m; m += kFloatColumns) {
-        to.out = args.out + m * args.out_stride + n;
-        float_tile<V, kFloatColumns>(tile, args.x + m * args.k + k, args.k, count, to);
-      }
-      for (; m < args.m; ++m) {
-        to.out = args.out + m * args.out_stride + n;
-        float_tile<V, 1>(tile, args.x + m * args.k + k, args.k, count, to);
-      }
-    }
-  }
+  int64_t n = n_begin;
+  for (; n + kDotRows <= n_end; n += kDotRows) float_dot_rows<V, F, kDotRows>(args, n);
+  for (; n < n_end; ++n) float_dot_rows<V, F, 1>(args, n);
 }
 
 }  // namespace

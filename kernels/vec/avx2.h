@@ -234,7 +234,41 @@ struct Avx2 {
     return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu8_epi32(e), 23));
   }
 
+  // Sixteen floats; what matmul/words.inl.h makes of the registers: of 16, 12 hold sums, 2 weights
+  // and 1 an activation.
+  static constexpr int kFloatColumns = 6;
+  static constexpr int kFloatPanels = 1;
+  struct WideFloats {
+    __m256 low;
+    __m256 high;
+  };
+  static WideFloats wide_zero() { return wide_set(0); }
+  static WideFloats wide_load_floats(const float* p) {
+    return {_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8)};
+  }
+  static WideFloats wide_set(float a) { return {_mm256_set1_ps(a), _mm256_set1_ps(a)}; }
+  static WideFloats wide_fma(WideFloats a, WideFloats b, WideFloats c) {
+    return {_mm256_fmadd_ps(a.low, b.low, c.low), _mm256_fmadd_ps(a.high, b.high, c.high)};
+  }
+  // The first `count` lanes, 0 <= count <= 16; the others are neither read nor written.
+  static WideFloats wide_add_first(WideFloats a, const float* p, int count) {
+    return {_mm256_add_ps(a.low, _mm256_maskload_ps(p, first(count))),
+            _mm256_add_ps(a.high, _mm256_maskload_ps(p + 8, first(count - 8)))};
+  }
+  static void wide_store_first(float* p, WideFloats a, int count) {
+    store_first(p, a.low, count);
+    store_first(p + 8, a.high, count - 8);
+  }
+
  private:
+  // A store with a mask takes some twenty operations of AMD's CPUs.
+  static void store_first(float* p, __m256 a, int count) {
+    if (count >= 8) return _mm256_storeu_ps(p, a);
+    _mm256_maskstore_ps(p, first(count), a);
+  }
+  static __m256i first(int count) {
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32(count), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+  }
   // `value` where bit i % 8 of byte i is set, otherwise 0.
   static Bytes expand(Bytes bytes, int8_t value) {
     const __m256i bit = _mm256_set1_epi64x(static_cast<int64_t>(0x8040201008040201ull));

@@ -17,6 +17,8 @@ struct Avx512Vector : VnniDots<Instruction> {
   static constexpr int kTileColumns = 6;
   static constexpr int kTilePanels = 2;
   static constexpr int kPanelColumns = 8;
+  static constexpr int kFloatColumns = 12;  // of matmul/words.inl.h: 24 sums
+  static constexpr int kFloatPanels = 2;
 
   static Bytes expand_bits(uint32_t bits, int8_t value) {
     return _mm256_maskz_set1_epi8(static_cast<__mmask32>(bits), value);

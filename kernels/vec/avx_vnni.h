@@ -16,15 +16,11 @@ struct AvxVnniVector : VnniDots<Instruction> {
   static constexpr int kTilePanels = 1;
   static constexpr int kPanelColumns = 4;
 
+  using WideFloats = Avx2::WideFloats;
   struct Wide {
     __m256i low;
     __m256i high;
   };
-  struct WideFloats {
-    __m256 low;
-    __m256 high;
-  };
-
   static Wide wide_load(const void* p) {
     const auto* both = static_cast<const __m256i*>(p);
     return {_mm256_loadu_si256(both), _mm256_loadu_si256(both + 1)};
@@ -55,10 +51,6 @@ struct AvxVnniVector : VnniDots<Instruction> {
   static WideFloats wide_to_float(Wide a) {
     return {_mm256_cvtepi32_ps(a.low), _mm256_cvtepi32_ps(a.high)};
   }
-  static WideFloats wide_zero() { return wide_set(0); }
-  static WideFloats wide_load_floats(const float* p) {
-    return {_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8)};
-  }
   static WideFloats wide_halves(const void* p) {
     const auto* both = static_cast<const __m128i*>(p);
     return {_mm256_cvtph_ps(_mm_loadu_si128(both)), _mm256_cvtph_ps(_mm_loadu_si128(both + 1))};
@@ -73,30 +65,15 @@ struct AvxVnniVector : VnniDots<Instruction> {
     return wide_to_float(
         {_mm256_cvtepi8_epi32(bytes), _mm256_cvtepi8_epi32(_mm_srli_si128(bytes, 8))});
   }
-  static WideFloats wide_set(float a) { return {_mm256_set1_ps(a), _mm256_set1_ps(a)}; }
   static WideFloats wide_mul(WideFloats a, WideFloats b) {
     return {_mm256_mul_ps(a.low, b.low), _mm256_mul_ps(a.high, b.high)};
   }
   static WideFloats wide_sub(WideFloats a, WideFloats b) {
     return {_mm256_sub_ps(a.low, b.low), _mm256_sub_ps(a.high, b.high)};
   }
-  static WideFloats wide_fma(WideFloats a, WideFloats b, WideFloats c) {
-    return {_mm256_fmadd_ps(a.low, b.low, c.low), _mm256_fmadd_ps(a.high, b.high, c.high)};
-  }
-  static WideFloats wide_add_first(WideFloats a, const float* p, int count) {
-    return {_mm256_add_ps(a.low, _mm256_maskload_ps(p, first(count))),
-            _mm256_add_ps(a.high, _mm256_maskload_ps(p + 8, first(count - 8)))};
-  }
-  static void wide_store_first(float* p, WideFloats a, int count) {
-    _mm256_maskstore_ps(p, first(count), a.low);
-    _mm256_maskstore_ps(p + 8, first(count - 8), a.high);
-  }
 
  private:
   static Wide twice(__m256i a) { return {a, a}; }
-  static __m256i first(int count) {
-    return _mm256_cmpgt_epi32(_mm256_set1_epi32(count), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
-  }
 };
 
 }  // namespace

@@ -38,6 +38,8 @@ struct NeonVector {
   static constexpr int kTileColumns = 4;
   static constexpr int kTilePanels = 1;
   static constexpr int kPanelColumns = 4;
+  static constexpr int kFloatColumns = 6;  // of matmul/words.inl.h: 24 of 32 registers hold sums
+  static constexpr int kFloatPanels = 1;
 
   // Bytes.
   static Bytes load(const void* p) {

@@ -155,7 +155,8 @@ TEST_P(Embeddings, OfTextsTheModelsOwnWay) {
   }
 }
 
-// All sequences in one pass give what each gives alone, bit for bit.
+// All sequences in one pass give what each gives alone. The fast path adds the products of few rows
+// and of many in different orders, and a last bit may push a key or a value to the next f16.
 TEST_P(Embeddings, OfABatchAreThoseOfOne) {
   const Json golden = golden_of(GetParam().name);
   EngineOptions host_driven;
@@ -178,9 +179,11 @@ TEST_P(Embeddings, OfABatchAreThoseOfOne) {
     requests.push_back(must(engine->submit(sessions.back(), spec)));
   }
   EXPECT_TRUE(must(engine->step()));
+  const double tolerance = GetParam().path == ComputePath::fast ? 0x1p-11 : 1e-5;
   for (size_t i = 0; i < requests.size(); ++i) {
     ASSERT_TRUE(requests[i]->done()) << "one pass is enough";
-    EXPECT_LE(max_error(wanted[i], requests[i]->result().embedding), 1e-5 * largest(wanted[i]));
+    EXPECT_LE(max_error(wanted[i], requests[i]->result().embedding),
+              tolerance * largest(wanted[i]));
   }
 }
 
