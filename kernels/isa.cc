@@ -39,6 +39,12 @@ constexpr bool has(uint32_t word, uint32_t bits) {
   return (word & bits) == bits;
 }
 
+// "AuthenticAMD"
+bool is_amd() {
+  const Registers maker = cpuid(0, 0);
+  return maker.ebx == 0x68747541 && maker.edx == 0x69746e65 && maker.ecx == 0x444d4163;
+}
+
 IsaMask detect_x86() {
   constexpr uint32_t kFma = 1u << 12;
   constexpr uint32_t kOsxsave = 1u << 27;
@@ -72,7 +78,7 @@ IsaMask detect_x86() {
   constexpr uint32_t kVnni = 1u << 11;
   if (has(leaf7.ecx, kVbmi | kVnni)) mask |= kIsaAvx512Vnni;
   constexpr uint32_t kBf16 = 1u << 5;
-  if (has(leaf7_1.eax, kBf16)) mask |= kIsaAvx512Bf16;
+  if (has(leaf7_1.eax, kBf16)) mask |= kIsaAvx512Bf16 | (is_amd() ? kIsaFastBf16 : kIsaNone);
   return mask;
 }
 
@@ -114,6 +120,8 @@ const char* isa_name(IsaMask single_bit) {
       return "avx512bf16";
     case kIsaAvxVnni:
       return "avxvnni";
+    case kIsaFastBf16:
+      return "fastbf16";
     case kIsaNeon:
       return "neon";
     case kIsaNeonDot:

@@ -11,15 +11,18 @@ inline constexpr IsaMask kIsaNone = 0;          // what the compiler was told: x
 inline constexpr IsaMask kIsaAvx2 = 1u << 0;    // AVX2 + FMA + F16C + BMI1/2, OS saves ymm
 inline constexpr IsaMask kIsaAvx512 = 1u << 1;  // F, BW, DQ, VL, OS saves zmm
 inline constexpr IsaMask kIsaAvx512Vnni = 1u << 2;  // VNNI (with kIsaAvx512) and VBMI
-inline constexpr IsaMask kIsaAvx512Bf16 = 1u << 3;
-inline constexpr IsaMask kIsaAvxVnni = 1u << 4;    // VEX-coded VNNI
+inline constexpr IsaMask kIsaAvx512Bf16 = 1u << 3;  // products of bfloat16 (with kIsaAvx512)
+inline constexpr IsaMask kIsaAvxVnni = 1u << 4;     // VEX-coded VNNI
+// Products of bfloat16 at a higher rate than those of floats. AMD's CPUs have that; on an Intel one
+// (Emerald Rapids) they ran at half the rate, so others have to show it first.
+inline constexpr IsaMask kIsaFastBf16 = 1u << 5;
 inline constexpr IsaMask kIsaNeon = 1u << 8;       // Advanced SIMD of 64-bit Arm
 inline constexpr IsaMask kIsaNeonDot = 1u << 9;    // int8 dot products (FEAT_DotProd)
 inline constexpr IsaMask kIsaNeonI8mm = 1u << 10;  // int8 matrix products (FEAT_I8MM)
 inline constexpr IsaMask kIsaAll = ~0u;
 
 inline constexpr IsaMask kIsaOfX86 =
-    kIsaAvx2 | kIsaAvx512 | kIsaAvx512Vnni | kIsaAvx512Bf16 | kIsaAvxVnni;
+    kIsaAvx2 | kIsaAvx512 | kIsaAvx512Vnni | kIsaAvx512Bf16 | kIsaAvxVnni | kIsaFastBf16;
 inline constexpr IsaMask kIsaOfArm = kIsaNeon | kIsaNeonDot | kIsaNeonI8mm;
 
 // Those that a CPU of the architecture compiled for may have: rows that need others are left out of

@@ -56,7 +56,8 @@ struct MatmulArgs {
   int64_t n;         // output features
   int64_t k;         // input features, a multiple of the type's block
   int64_t m;         // activation rows (tokens)
-  const float* x;    // [m, k] fp32: used by f32/f16/bf16 weights and by the reference
+  const float* x;    // [m, k] fp32: used by f32/f16/bf16 weights and by the reference; for many
+                     // rows the variant of AVX-512 BF16 rounds it to bfloat16, for bf16 weights
   QuantisedRows xq;  // used by quantised weights in fast variants
   float* out;        // [m, n], row stride out_stride floats
   int64_t out_stride;

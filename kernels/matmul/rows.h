@@ -34,6 +34,10 @@ size_t matmul_panels_bytes(WeightType type, int64_t n, int64_t k);
 void matmul_pack(const MatmulArgs& args, int64_t n_begin, int64_t n_end, uint8_t* panels);
 }  // namespace avx512
 
+namespace avx512bf16 {
+void matmul(const MatmulArgs& args, int64_t n_begin, int64_t n_end);
+}  // namespace avx512bf16
+
 namespace neon {
 void quantise_rows(const float* x, int64_t k, int64_t row_begin, int64_t row_end,
                    const QuantisedRows& out);

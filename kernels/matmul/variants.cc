@@ -12,6 +12,10 @@ constexpr auto kQuantiseRows = rows_here<QuantiseRowsFn>({
 });
 
 constexpr auto kMatmul = rows_here<MatmulKernel>({
+    {"matmul_avx512bf16",
+     kIsaAvx2 | kIsaAvx512 | kIsaAvx512Vnni | kIsaAvx512Bf16 | kIsaFastBf16,
+     {avx512bf16::matmul, avx512::matmul_scratch_bytes, 32, avx512::matmul_panels_bytes,
+      avx512::matmul_pack}},
     {"matmul_avx512vnni",
      kIsaAvx2 | kIsaAvx512 | kIsaAvx512Vnni,
      {avx512::matmul, avx512::matmul_scratch_bytes, 32, avx512::matmul_panels_bytes,

@@ -24,6 +24,9 @@ TEST(Isa, AgreesWithTheCompilersDetection) {
   const bool vnni =
       avx512 && __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512vbmi");
   EXPECT_EQ((mask & kIsaAvx512Vnni) != 0, vnni);
+  const bool bf16 = avx512 && __builtin_cpu_supports("avx512bf16");
+  EXPECT_EQ((mask & kIsaAvx512Bf16) != 0, bf16);
+  EXPECT_EQ((mask & kIsaFastBf16) != 0, bf16 && __builtin_cpu_is("amd"));
 }
 
 #elif defined(__aarch64__)
@@ -62,6 +65,7 @@ TEST(Isa, NamesAreDistinct) {
   EXPECT_STREQ(isa_name(kIsaAvx512Vnni), "avx512vnni");
   EXPECT_STREQ(isa_name(kIsaAvx512Bf16), "avx512bf16");
   EXPECT_STREQ(isa_name(kIsaAvxVnni), "avxvnni");
+  EXPECT_STREQ(isa_name(kIsaFastBf16), "fastbf16");
   EXPECT_STREQ(isa_name(kIsaNeon), "neon");
   EXPECT_STREQ(isa_name(kIsaNeonDot), "neondot");
   EXPECT_STREQ(isa_name(kIsaNeonI8mm), "neoni8mm");

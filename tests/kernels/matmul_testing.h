@@ -14,8 +14,8 @@
 
 #include "kernels/half.h"
 #include "kernels/matmul/matmul.h"
+#include "tests/kernels/simulation.h"
 #include "tests/kernels/variant_rows.h"
-#include "tests/kernels/vnni_simulation.h"
 
 namespace optima::kernels::testing {
 
@@ -208,13 +208,19 @@ inline void expect_rows_alone_equal(const Product& p, const Variant<MatmulKernel
   }
 }
 
-// Rows for VNNI, its instruction simulated, that this CPU can run.
-inline std::vector<Variant<MatmulKernel>> simulated_rows() {
+// Rows with simulated instructions that this CPU can run and that have something for the type.
+inline std::vector<Variant<MatmulKernel>> simulated_rows(WeightType type) {
   std::vector<Variant<MatmulKernel>> rows;
-  for (const auto& variants : {vnni_simulations_avx2(), vnni_simulations_avx512()}) {
+  const auto add = [&](const Variants<MatmulKernel>& variants) {
     for (const Variant<MatmulKernel>& row : variants) {
       if ((row.isa & ~host_isa()) == 0) rows.push_back(row);
     }
+  };
+  add(simulations_avx2());
+  add(simulations_avx512());
+  if (type == WeightType::bf16) {
+    add(bf16_simulations());
+    add(bf16_simulations_avx512());
   }
   return rows;
 }

@@ -32,16 +32,15 @@ class RandomShapes : public ::testing::Test {
 };
 
 TEST_F(RandomShapes, ProductsEqualTheReference) {
-  std::vector<Variant<MatmulKernel>> rows = runnable_rows(matmul_variants());
-  const std::vector<Variant<MatmulKernel>> simulated = testing::simulated_rows();
-  rows.insert(rows.end(), simulated.begin(), simulated.end());
+  const std::vector<Variant<MatmulKernel>> real = runnable_rows(matmul_variants());
   for (int64_t step = 0; step < steps_; ++step) {
     const WeightType type = one_of(testing::kAllTypes);
-    const int64_t values = testing::info_of(type).block_values;
-    const int64_t unit = values < kActivationBlock ? kActivationBlock : values;
+    const int64_t unit = testing::info_of(type).block_values;
     const int64_t k = unit * some(4096 / unit);
     const int64_t n = some(200);
     const int64_t m = std::min(some(150), 1 + 2'000'000 / (n * k));
+    std::vector<Variant<MatmulKernel>> rows = testing::simulated_rows(type);
+    rows.insert(rows.end(), real.begin(), real.end());
     for (const Variant<MatmulKernel>& row : rows) {
       testing::check(row, type, m, n, k);
       ASSERT_FALSE(HasFailure()) << "step " << step;
