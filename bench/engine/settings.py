@@ -5,31 +5,22 @@ Usage: python bench/engine/settings.py MODEL.gguf [--optima build/release/bin/op
 Settings run in turn, each in a process of its own: plain, A, B, plain, A, B, ... Printed are the
 medians over the rounds and their ratio to plain: above 1 the setting is the faster. The settings:
   deterministic   the path whose logits do not depend on what is computed beside
-  threads         four times as many threads as are allowed to run at once
+  threads         four times as many threads as -t says: more than there are cores
   q8_0            keys and values in 8 bits; tells with --depth only
   bf16            keys and values as bf16
   file            weights as the file has them, no panels
 """
 
 import argparse
-import importlib.util
 import json
 import pathlib
 import statistics
 import sys
 
-VERSUS = pathlib.Path(__file__).resolve().parents[1] / "versus"
-FIGURES = {"prefill_tokens_per_s": "prefill", "decode_tokens_per_s": "decode"}
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "versus"))
+import common  # noqa: E402
 
-
-def load_common():
-    spec = importlib.util.spec_from_file_location("versus_common", VERSUS / "common.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-common = load_common()
+FIGURES = ("prefill_tokens_per_s", "decode_tokens_per_s")
 
 
 def settings_of(args):
@@ -63,7 +54,7 @@ def parse():
     if args.only:
         wanted = ["plain", *args.only.split(",")]
         if not set(wanted) <= set(args.settings):
-            parser.error(f"--only: of {', '.join(name for name in args.settings)}")
+            parser.error(f"--only: of {', '.join(args.settings)}")
         args.settings = {name: args.settings[name] for name in wanted}
     return args
 
@@ -82,8 +73,7 @@ def main():
     if args.json:
         args.json.write_text(json.dumps({"depth": args.depth, "prompt": args.prompt,
                                          "medians": medians, "samples": samples}, indent=1) + "\n")
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

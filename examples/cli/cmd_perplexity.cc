@@ -42,8 +42,7 @@ class LogitsUse {
   // Returns the loss of `next`, the id that follows in the text.
   double take(std::span<const float> logits, int32_t next) {
     if (writer_) writer_->add(logits);
-    if (reader_) divergence_.add(reader_->next(), logits, next);
-    return loss_of(logits, next);
+    return reader_ ? divergence_.add(reader_->next(), logits, next) : loss_of(logits, next);
   }
   // Of the comparison; null without one.
   Json finish() {

@@ -19,13 +19,20 @@ double normaliser_of(std::span<const float> logits) {
   return highest + std::log(sum);
 }
 
-double divergence_of(std::span<const float> base, std::span<const float> here) {
-  const double base_norm = normaliser_of(base), here_norm = normaliser_of(here);
+// Logits, and the logarithm of the sum of their exponentials.
+struct Row {
+  explicit Row(std::span<const float> row) : logits(row), normaliser(normaliser_of(row)) {}
+  double log_probability(size_t i) const { return logits[i] - normaliser; }
+  std::span<const float> logits;
+  double normaliser;
+};
+
+double divergence_of(const Row& base, const Row& here) {
   double sum = 0;
-  for (size_t i = 0; i < base.size(); ++i) {
-    const double log_p = base[i] - base_norm;
+  for (size_t i = 0; i < base.logits.size(); ++i) {
+    const double log_p = base.log_probability(i);
     const double p = std::exp(log_p);
-    if (p > 0) sum += p * (log_p - (here[i] - here_norm));
+    if (p > 0) sum += p * (log_p - here.log_probability(i));
   }
   return sum;
 }
@@ -131,16 +138,20 @@ std::span<const float> BaseReader::next() {
 }
 
 double loss_of(std::span<const float> logits, int32_t id) {
-  return normaliser_of(logits) - logits[static_cast<size_t>(id)];
+  return -Row(logits).log_probability(static_cast<size_t>(id));
 }
 
-void Divergence::add(std::span<const float> base, std::span<const float> here, int32_t next) {
-  const double base_loss = loss_of(base, next), here_loss = loss_of(here, next);
+double Divergence::add(std::span<const float> base_logits, std::span<const float> here_logits,
+                       int32_t next) {
+  const Row base(base_logits), here(here_logits);
+  const double base_loss = -base.log_probability(static_cast<size_t>(next));
+  const double here_loss = -here.log_probability(static_cast<size_t>(next));
   divergences_.push_back(divergence_of(base, here));
   probability_changes_.push_back(std::exp(-here_loss) - std::exp(-base_loss));
   loss_changes_.push_back(here_loss - base_loss);
   base_losses_.push_back(base_loss);
-  same_top_ += top_of(base) == top_of(here);
+  same_top_ += top_of(base_logits) == top_of(here_logits);
+  return here_loss;
 }
 
 Json Divergence::report() const {

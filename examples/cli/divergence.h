@@ -60,8 +60,8 @@ double loss_of(std::span<const float> logits, int32_t id);
 
 class Divergence {
  public:
-  // Logits of both runs at a position, and the id that follows in the text.
-  void add(std::span<const float> base, std::span<const float> here, int32_t next);
+  // Logits of both runs at a position, and the id that follows in the text; returns its loss here.
+  double add(std::span<const float> base, std::span<const float> here, int32_t next);
   // {mean, mean_error (of the mean, one standard deviation), median, p999, max, same_top (share of
   // positions), rms_dp (of the probability of the text's token), perplexity_base,
   // perplexity_ratio, perplexity_ratio_error}

@@ -88,8 +88,6 @@ constexpr int64_t panel_group_at(PanelTraits traits, int64_t b) {
   return b / 8 * (8 * panel_block_bytes(traits) + panel_group_bytes(traits));
 }
 constexpr int64_t panel_codes_at(PanelTraits traits, int64_t b) {
-  if (traits.factors == PanelFactors::none)
-    return b * panel_block_bytes(traits) + panel_scale_bytes(traits);
   return panel_group_at(traits, b) + panel_group_bytes(traits) + b % 8 * panel_block_bytes(traits) +
          panel_scale_bytes(traits);
 }

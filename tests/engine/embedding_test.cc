@@ -87,7 +87,7 @@ struct Case {
   ComputePath path;
 };
 
-// Every checkpoint, as folder and as GGUF, on both paths.
+// Every checkpoint, as folder and as GGUF, on all paths.
 std::vector<Case> cases() {
   std::vector<std::pair<std::string, fs::path>> folders;
   const Json decoders = read_json(kFolder / "decoders.json");
@@ -96,7 +96,8 @@ std::vector<Case> cases() {
   for (const char* name : {"bert", "bert_mlm"}) folders.emplace_back(name, kFolder / name);
   std::vector<Case> out;
   for (const auto& [name, folder] : folders)
-    for (const ComputePath path : {ComputePath::reference, ComputePath::fast}) {
+    for (const ComputePath path :
+         {ComputePath::reference, ComputePath::fast, ComputePath::deterministic}) {
       out.push_back({name, folder, path});
       out.push_back({name, folder / "model.gguf", path});
     }
@@ -204,8 +205,10 @@ TEST_P(Embeddings, OfABatchAreThoseOfOne) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Embeddings, testing::ValuesIn(cases()), [](const auto& row) {
-  return row.param.name + (row.param.model.extension() == ".gguf" ? "_gguf" : "_folder") +
-         (row.param.path == ComputePath::fast ? "_fast" : "_reference");
+  const char* path = row.param.path == ComputePath::fast            ? "_fast"
+                     : row.param.path == ComputePath::deterministic ? "_deterministic"
+                                                                    : "_reference";
+  return row.param.name + (row.param.model.extension() == ".gguf" ? "_gguf" : "_folder") + path;
 });
 
 class BertOptions : public testing::TestWithParam<std::string> {};
