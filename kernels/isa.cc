@@ -45,7 +45,7 @@ bool is_amd() {
   return maker.ebx == 0x68747541 && maker.edx == 0x69746e65 && maker.ecx == 0x444d4163;
 }
 
-IsaMask detect_x86() {
+IsaMask detect_x86(uint64_t permitted) {
   constexpr uint32_t kFma = 1u << 12;
   constexpr uint32_t kOsxsave = 1u << 27;
   constexpr uint32_t kAvx = 1u << 28;
@@ -78,7 +78,16 @@ IsaMask detect_x86() {
   constexpr uint32_t kVnni = 1u << 11;
   if (has(leaf7.ecx, kVbmi | kVnni)) mask |= kIsaAvx512Vnni;
   constexpr uint32_t kBf16 = 1u << 5;
-  if (has(leaf7_1.eax, kBf16)) mask |= kIsaAvx512Bf16 | (is_amd() ? kIsaFastBf16 : kIsaNone);
+  if (!has(leaf7_1.eax, kBf16)) return mask;
+  mask |= kIsaAvx512Bf16 | (is_amd() ? kIsaFastBf16 : kIsaNone);
+  constexpr uint32_t kAmxBf16 = 1u << 22;
+  constexpr uint32_t kAmxTile = 1u << 24;
+  constexpr uint64_t kTileStates = 0x60000;
+  // Tiles are saved for those alone who have asked the system, so its word counts, too.
+  if (has(leaf7.edx, kAmxBf16 | kAmxTile) && has(mask, kIsaAvx512Vnni) &&
+      (states & permitted & kTileStates) == kTileStates) {
+    mask |= kIsaAmx;
+  }
   return mask;
 }
 
@@ -98,11 +107,11 @@ IsaMask isa_of_arm(uint64_t hwcap, uint64_t hwcap2) {
   return mask;
 }
 
-IsaMask detect_isa([[maybe_unused]] uint64_t hwcap, [[maybe_unused]] uint64_t hwcap2) {
+IsaMask detect_isa([[maybe_unused]] const SystemWords& words) {
 #if defined(__x86_64__)
-  return detect_x86();
+  return detect_x86(words.states);
 #elif defined(__aarch64__)
-  return isa_of_arm(hwcap, hwcap2);
+  return isa_of_arm(words.hwcap, words.hwcap2);
 #else
   return kIsaNone;
 #endif
@@ -122,6 +131,8 @@ const char* isa_name(IsaMask single_bit) {
       return "avxvnni";
     case kIsaFastBf16:
       return "fastbf16";
+    case kIsaAmx:
+      return "amx";
     case kIsaNeon:
       return "neon";
     case kIsaNeonDot:

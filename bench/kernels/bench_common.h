@@ -13,7 +13,7 @@ namespace optima::kernels {
 // The instruction sets of this machine: rows that need others are left out.
 inline IsaMask host_isa() {
   const CpuWords words = cpu_words();
-  return detect_isa(words.hwcap, words.hwcap2);
+  return detect_isa({words.hwcap, words.hwcap2, words.states});
 }
 
 // Pages of our own, present before the clock starts and with ordinary page size.

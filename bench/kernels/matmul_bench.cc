@@ -59,6 +59,8 @@ struct Problem {
   Buffer xq_block;
   QuantisedRows xq;
   Buffer panels;
+  mutable std::mutex mutex;
+  mutable std::unique_ptr<Buffer> rounded;
 
   Problem(const Shape& s, int64_t rows, const MatmulKernel* packer)
       : shape(s),
@@ -81,6 +83,16 @@ struct Problem {
     args.k = s.k;
     args.scratch = scratch.data();
     packer->pack(args, 0, s.n, panels.data());
+  }
+
+  // The activations as the kernel wants them for many rows, made once.
+  const void* rounded_for(const MatmulKernel& kernel) const {
+    const std::lock_guard<std::mutex> lock(mutex);
+    if (rounded == nullptr) {
+      rounded = std::make_unique<Buffer>(quantised_rows_bytes(m, shape.k));
+      kernel.round_rows(x.data(), shape.k, 0, m, rounded->data());
+    }
+    return rounded->data();
   }
 
   static size_t panels_bytes(const MatmulKernel* packer, const Shape& s) {
@@ -117,6 +129,9 @@ void run_share(benchmark::State& state, const MatmulKernel& kernel, const Proble
   args.out = const_cast<float*>(p.out.data());
   args.out_stride = p.shape.n;
   args.scratch = scratch.data();
+  if (kernel.round_rows != nullptr && p.m >= kernel.round_from && !is_float(p.shape.type)) {
+    args.rounded = p.rounded_for(kernel);
+  }
   if (way == Way::panels) args.panels = p.panels.data();
   const int64_t pieces = p.shape.n / kernel.granule;
   const int64_t begin = pieces * state.thread_index() / state.threads() * kernel.granule;

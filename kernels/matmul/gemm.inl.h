@@ -183,8 +183,8 @@ struct FileRows {
 };
 
 // The blocks of a row are cut into stretches of equal length, whole groups each.
-inline int64_t stretch_blocks(int64_t blocks) {
-  const int64_t stretches = (blocks + kStretchBlocks - 1) / kStretchBlocks;
+inline int64_t stretch_blocks(int64_t blocks, int64_t most = kStretchBlocks) {
+  const int64_t stretches = (blocks + most - 1) / most;
   return ((blocks + stretches - 1) / stretches + 7) / 8 * 8;
 }
 

@@ -38,6 +38,12 @@ namespace avx512bf16 {
 void matmul(const MatmulArgs& args, int64_t n_begin, int64_t n_end);
 }  // namespace avx512bf16
 
+namespace amx {
+void matmul(const MatmulArgs& args, int64_t n_begin, int64_t n_end);
+size_t matmul_scratch_bytes(int64_t m, int64_t k);
+void round_rows(const float* x, int64_t k, int64_t row_begin, int64_t row_end, void* rounded);
+}  // namespace amx
+
 namespace neon {
 void quantise_rows(const float* x, int64_t k, int64_t row_begin, int64_t row_end,
                    const QuantisedRows& out);

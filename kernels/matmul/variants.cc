@@ -11,7 +11,15 @@ constexpr auto kQuantiseRows = rows_here<QuantiseRowsFn>({
     {"quantise_rows_base", kIsaNone, baseline::quantise_rows},
 });
 
+// Fewer activation rows do not make up for weights unpacked to floats: 32 rows take the same time
+// either way.
+constexpr int64_t kAmxRoundFrom = 64;
+
 constexpr auto kMatmul = rows_here<MatmulKernel>({
+    {"matmul_amx",
+     kIsaAvx2 | kIsaAvx512 | kIsaAvx512Vnni | kIsaAvx512Bf16 | kIsaAmx,
+     {amx::matmul, amx::matmul_scratch_bytes, 32, avx512::matmul_panels_bytes, avx512::matmul_pack,
+      amx::round_rows, kAmxRoundFrom}},
     {"matmul_avx512bf16",
      kIsaAvx2 | kIsaAvx512 | kIsaAvx512Vnni | kIsaAvx512Bf16 | kIsaFastBf16,
      {avx512bf16::matmul, avx512::matmul_scratch_bytes, 32, avx512::matmul_panels_bytes,

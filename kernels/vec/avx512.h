@@ -74,6 +74,23 @@ struct Avx512Vector : VnniDots<Instruction> {
     return wide_to_float(
         _mm512_maskz_cvtepi8_epi32(0xffff, _mm_loadu_si128(static_cast<const __m128i*>(p))));
   }
+  // Of eight numbers (the first of sixteen, or the last), each twice.
+  template <int Half>
+  static WideFloats wide_twice(const float* p) {
+    const __m512i lanes =
+        _mm512_add_epi32(_mm512_set1_epi32(8 * Half),
+                         _mm512_setr_epi32(0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7));
+    return _mm512_maskz_permutexvar_ps(0xffff, lanes, _mm512_loadu_ps(p));
+  }
+  // Unsigned bytes 2 * Pair and 2 * Pair + 1 of eight quads (the first of sixteen, or the last).
+  template <int Half, int Pair>
+  static WideFloats wide_code_pairs(const uint8_t* quads) {
+    const __m512i twos =
+        _mm512_setr_epi32(0, 1, 4, 5, 8, 9, 12, 13, 16, 17, 20, 21, 24, 25, 28, 29);
+    const __m512i bytes = _mm512_add_epi32(twos, _mm512_set1_epi32(32 * Half + 2 * Pair));
+    return wide_to_float(
+        _mm512_maskz_permutexvar_epi8(0x1111111111111111, bytes, _mm512_loadu_si512(quads)));
+  }
   static WideFloats wide_set(float a) { return _mm512_set1_ps(a); }
   static WideFloats wide_mul(WideFloats a, WideFloats b) { return _mm512_mul_ps(a, b); }
   static WideFloats wide_sub(WideFloats a, WideFloats b) { return _mm512_sub_ps(a, b); }

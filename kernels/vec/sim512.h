@@ -278,6 +278,16 @@ struct Sim512 {
     return each<WideFloats>(
         [&](int i) { return static_cast<float>(static_cast<const int8_t*>(p)[i]); });
   }
+  template <int Half>
+  static WideFloats wide_twice(const float* p) {
+    return each<WideFloats>([&](int i) { return p[8 * Half + i / 2]; });
+  }
+  template <int Half, int Pair>
+  static WideFloats wide_code_pairs(const uint8_t* quads) {
+    return each<WideFloats>([&](int i) {
+      return static_cast<float>(quads[4 * (8 * Half + i / 2) + 2 * Pair + i % 2]);
+    });
+  }
   static WideFloats wide_set(float a) {
     return each<WideFloats>([&](int) { return a; });
   }

@@ -110,6 +110,13 @@ TEST_P(Logits, GreedyContinuation) {
   EXPECT_EQ(request->result().finish, FinishReason::length);
 }
 
+std::string name_of(const testing::TestParamInfo<Case>& info) {
+  constexpr const char* kPaths[] = {"_fast", "_reference", "_deterministic"};
+  std::string name = info.param.name;
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name + kPaths[static_cast<int>(info.param.path)];
+}
+
 // Reference path: fp32 rounding alone. Fast path: f16 KV and int8 activations per block of 32;
 // these models are far more sensitive than trained ones (logits of standard deviation 3 from
 // random weights), which is why the bound is that of an 8-bit format rather than of fp32.
@@ -125,13 +132,11 @@ INSTANTIATE_TEST_SUITE_P(Models, Logits,
                                          Case{"llama-q8_0", ComputePath::fast, 1e-2, 0},
                                          Case{"llama-q4_0", ComputePath::fast, 1e-2, 0},
                                          Case{"gemma3-f32", ComputePath::fast, 1e-3, 0},
-                                         Case{"gemma3-f16", ComputePath::fast, 1e-3, 0}),
-                         [](const auto& parameter) {
-                           std::string name = parameter.param.name;
-                           std::replace(name.begin(), name.end(), '-', '_');
-                           return name + (parameter.param.path == ComputePath::fast ? "_fast"
-                                                                                    : "_reference");
-                         });
+                                         Case{"gemma3-f16", ComputePath::fast, 1e-3, 0},
+                                         Case{"llama-q8_0", ComputePath::deterministic, 1e-2, 0},
+                                         Case{"llama-q4_0", ComputePath::deterministic, 1e-2, 0},
+                                         Case{"gemma3-f16", ComputePath::deterministic, 1e-3, 0}),
+                         name_of);
 
 }  // namespace
 }  // namespace optima::engine

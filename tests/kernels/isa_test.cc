@@ -27,6 +27,18 @@ TEST(Isa, AgreesWithTheCompilersDetection) {
   const bool bf16 = avx512 && __builtin_cpu_supports("avx512bf16");
   EXPECT_EQ((mask & kIsaAvx512Bf16) != 0, bf16);
   EXPECT_EQ((mask & kIsaFastBf16) != 0, bf16 && __builtin_cpu_is("amd"));
+  const bool tiles =
+      vnni && bf16 && __builtin_cpu_supports("amx-tile") && __builtin_cpu_supports("amx-bf16");
+  EXPECT_TRUE(tiles || (mask & kIsaAmx) == 0);
+}
+
+// The CPU's tiles count where the system has permitted them, and other instruction sets without.
+TEST(Isa, TilesArePermitted) {
+  const IsaMask mask = host_isa();
+  constexpr uint64_t kTileData = 1u << 18;
+  EXPECT_EQ(detect_isa({0, 0, 0}), mask & ~kIsaAmx);
+  EXPECT_EQ(detect_isa({0, 0, ~uint64_t{0} & ~kTileData}), mask & ~kIsaAmx);
+  EXPECT_EQ(detect_isa({0, 0, ~uint64_t{0}}) & ~kIsaAmx, mask & ~kIsaAmx);
 }
 
 #elif defined(__aarch64__)
@@ -66,6 +78,7 @@ TEST(Isa, NamesAreDistinct) {
   EXPECT_STREQ(isa_name(kIsaAvx512Bf16), "avx512bf16");
   EXPECT_STREQ(isa_name(kIsaAvxVnni), "avxvnni");
   EXPECT_STREQ(isa_name(kIsaFastBf16), "fastbf16");
+  EXPECT_STREQ(isa_name(kIsaAmx), "amx");
   EXPECT_STREQ(isa_name(kIsaNeon), "neon");
   EXPECT_STREQ(isa_name(kIsaNeonDot), "neondot");
   EXPECT_STREQ(isa_name(kIsaNeonI8mm), "neoni8mm");

@@ -9,6 +9,7 @@
 #include "kernels/vec/sim512.h"
 #include "tests/kernels/bf16_simulation.inl.h"
 #include "tests/kernels/matmul_testing.h"
+#include "tests/kernels/tiles_simulation.inl.h"
 
 namespace optima::kernels {
 namespace {
@@ -37,9 +38,27 @@ constexpr Variant<MatmulKernel> kSimulated = {
 constexpr Variant<MatmulKernel> kSimulatedBf16 = {
     "matmul_simbf16", kIsaNone, {run_bf16<Sim512, run>, scratch_bytes, 32, nullptr, nullptr}};
 
+constexpr WideTable kWideTable = make_wide_table<Sim512, SimulatedTiles>();
+
+void run_tiles(const MatmulArgs& args, int64_t n_begin, int64_t n_end) {
+  if (args.rounded == nullptr) return run(args, n_begin, n_end);
+  run_wide(kWideTable, args, n_begin, n_end);
+  EXPECT_FALSE(SimulatedTiles::state().in_use);
+}
+size_t tiles_scratch_bytes(int64_t /*m*/, int64_t k) {
+  const auto wide = static_cast<size_t>(wide_scratch_bytes());
+  return std::max(table_scratch_bytes(k), wide);
+}
+constexpr Variant<MatmulKernel> kSimulatedTiles = {
+    "matmul_simtiles",
+    kIsaNone,
+    {run_tiles, tiles_scratch_bytes, 32, panels_bytes, pack,
+     round_wide_rows<Sim512, SimulatedTiles>, 5}};
+
 // The rows of a simulated CPU that this one can run.
 void check_all(WeightType type, int64_t m, int64_t n, int64_t k) {
   check(kSimulated, type, m, n, k);
+  if (n == 35 && (m == 9 || m == 33)) check(kSimulatedTiles, type, m, n, k);
   for (const Variant<MatmulKernel>& row : simulated_rows(type)) check(row, type, m, n, k);
 }
 
@@ -61,6 +80,13 @@ TEST_P(MatmulSimulationTest, LargeShapesEqualTheReference) {
   check_all(GetParam(), 1, 130, 2560);
   check_all(GetParam(), 7, 70, 2560);
   check_all(GetParam(), 140, 33, 1280);
+}
+
+// Beyond one group of weight rows (256), one stretch of k (2,048) and 32 activation rows.
+TEST(MatmulSimulatedTiles, LargeShapesEqualTheReference) {
+  check(kSimulatedTiles, WeightType::q4_1, 70, 300, 2304);
+  check(kSimulatedTiles, WeightType::q6_k, 33, 273, 2304);
+  check(kSimulatedTiles, WeightType::q8_0, 48, 31, 4128);
 }
 
 // The simulation itself, by the manual's words.

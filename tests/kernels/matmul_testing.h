@@ -126,7 +126,12 @@ struct Product {
 
   // out [m, n + kGuard]: the guard must keep its NaN.
   static constexpr int64_t kGuard = 3;
-  enum class Form { file, file_alike, panels };
+  enum class Form { file, file_alike, panels, panels_alike };
+  // Whether the product meets rounded activations.
+  bool rounds(const MatmulKernel& kernel, Form form) const {
+    return kernel.round_rows != nullptr && form != Form::file_alike && form != Form::panels_alike &&
+           uses_quantised_activations(type) && m >= kernel.round_from;
+  }
   std::vector<float> run(const MatmulKernel& kernel, int64_t split, Form form = Form::file) const {
     std::vector<float> out(static_cast<size_t>(m * (n + kGuard)),
                            std::numeric_limits<float>::quiet_NaN());
@@ -143,9 +148,10 @@ struct Product {
     args.out = out.data();
     args.out_stride = n + kGuard;
     args.scratch = scratch.data();
-    args.row_sums = form == Form::file_alike ? RowSums::alike : RowSums::fastest;
+    const bool alike = form == Form::file_alike || form == Form::panels_alike;
+    args.row_sums = alike ? RowSums::alike : RowSums::fastest;
     std::vector<uint8_t> panels;
-    if (form == Form::panels) {
+    if (form == Form::panels || form == Form::panels_alike) {
       split = split / kernel.granule * kernel.granule;
       panels.resize(kernel.panels_bytes(type, n, k) + 64);
       uint8_t* aligned = panels.data() + (64 - reinterpret_cast<uintptr_t>(panels.data()) % 64);
@@ -154,17 +160,27 @@ struct Product {
       args.panels = aligned;
       args.weights = nullptr;
     }
+    std::vector<unsigned char> rounded;
+    if (rounds(kernel, form)) {
+      rounded.resize(quantised_rows_bytes(m, k));
+      kernel.round_rows(x.data(), k, 0, m / 2, rounded.data());
+      kernel.round_rows(x.data(), k, m / 2, m, rounded.data());
+      args.rounded = rounded.data();
+      args.xq = {};
+    }
     kernel.run(args, split, n);
     kernel.run(args, 0, split);
     return out;
   }
 };
 
-// Activations are exact in int8, so a variant differs from the reference only by the rounding of
-// its fp32 sums: at most one rounding a block and lane on partial sums that
-// 4 * max|w| * Σ|x| bounds (code and constant parts of a weight can each exceed the weight).
+// Activations are exact in int8 and in bfloat16, so a variant differs from the reference only by
+// the rounding of its fp32 sums: at most one rounding a block and lane on partial sums that
+// 4 * max|w| * Σ|x| bounds (code and constant parts of a weight can each exceed the weight). Where
+// weights are rounded to bfloat16, each also by 2^-9 of itself.
 inline void expect_near_reference(const Product& p, const std::vector<float>& got,
-                                  const std::vector<float>& want, const char* name) {
+                                  const std::vector<float>& want, const char* name,
+                                  bool rounded = false) {
   const WeightTypeInfo& info = info_of(p.type);
   std::vector<float> weights(static_cast<size_t>(p.k));
   const int64_t stride = p.n + Product::kGuard;
@@ -177,7 +193,8 @@ inline void expect_near_reference(const Product& p, const std::vector<float>& go
       double sum = 0;
       for (int64_t k = 0; k < p.k; ++k) sum += std::abs(p.x[static_cast<size_t>(m * p.k + k)]);
       const double roundings = static_cast<double>(p.k) / kActivationBlock + 16;
-      const double bound = std::ldexp(roundings, -24) * 4 * largest * sum;
+      double bound = std::ldexp(roundings, -24) * 4 * largest * sum;
+      if (rounded) bound += std::ldexp(1.0, -9) * largest * sum;
       const auto at = static_cast<size_t>(m * stride + n);
       ASSERT_NEAR(got[at], want[at], bound)
           << name << " " << info.name << " m=" << p.m << " n=" << p.n << " k=" << p.k << " at ("
@@ -234,15 +251,17 @@ inline void check(const Variant<MatmulKernel>& row, WeightType type, int64_t m, 
   p.x = exact_activations(m, k, rng);
   p.quantise(best(quantise_rows_variants(), kIsaNone).fn);
   const std::vector<float> want = p.run(kMatmulReference, 0);
-  expect_near_reference(p, p.run(row.fn, n / 3), want, row.name);
-  for (const auto form : {Product::Form::file_alike, Product::Form::panels}) {
-    if (::testing::Test::HasFatalFailure()) return;
-    if (form == Product::Form::panels &&
-        (row.fn.pack == nullptr || row.fn.panels_bytes(type, n, k) == 0))
-      continue;
+  using enum Product::Form;
+  const bool has_panels = row.fn.pack != nullptr && row.fn.panels_bytes(type, n, k) != 0;
+  for (const auto form : {file, file_alike, panels, panels_alike}) {
+    if (!has_panels && (form == panels || form == panels_alike)) continue;
+    const bool rounds = p.rounds(row.fn, form);
     const std::vector<float> got = p.run(row.fn, n / 3, form);
-    expect_near_reference(p, got, want, row.name);
-    if (!::testing::Test::HasFatalFailure()) expect_rows_alone_equal(p, row, got, form);
+    expect_near_reference(p, got, want, row.name, rounds);
+    if (::testing::Test::HasFatalFailure()) return;
+    if (form == file || rounds) continue;  // the sums of a row may depend on what is beside it
+    expect_rows_alone_equal(p, row, got, form);
+    if (::testing::Test::HasFatalFailure()) return;
   }
 }
 

@@ -16,7 +16,7 @@ namespace optima::kernels {
 
 inline IsaMask host_isa() {
   const CpuWords words = cpu_words();
-  return detect_isa(words.hwcap, words.hwcap2);
+  return detect_isa({words.hwcap, words.hwcap2, words.states});
 }
 
 template <typename Fn>

@@ -7,7 +7,7 @@ namespace optima::backend::cpu {
 
 kernels::IsaMask host_isa() {
   const CpuWords words = cpu_words();
-  return kernels::detect_isa(words.hwcap, words.hwcap2);
+  return kernels::detect_isa({words.hwcap, words.hwcap2, words.states});
 }
 
 }  // namespace optima::backend::cpu

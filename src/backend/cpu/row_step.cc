@@ -19,7 +19,8 @@ struct Tile {
 
 class RowRunner {
  public:
-  RowRunner(const Pass& pass, Tile tile) : pass_(pass), tile_(tile) {}
+  // `rows` are those of the whole step.
+  RowRunner(const Pass& pass, Tile tile, int64_t rows) : pass_(pass), tile_(tile), rows_(rows) {}
 
   void operator()(const graph::EmbedRow& op) const {
     for (int64_t row = tile_.begin; row < tile_.end; ++row) {
@@ -182,6 +183,9 @@ class RowRunner {
   }
 
   void operator()(const graph::QuantiseRow& op) const {
+    if (reads_rounded(*pass_.kernels, rows_))
+      return pass_.kernels->matmul.round_rows(floats_at(pass_, op.in), op.in.width, tile_.begin,
+                                              tile_.end, pass_.arena + op.out_offset);
     const kernels::QuantisedRows rows =
         kernels::quantised_rows_at(pass_.arena + op.out_offset, op.rows_max, op.in.width);
     pass_.kernels->quantise_rows(floats_at(pass_, op.in), op.in.width, tile_.begin, tile_.end,
@@ -240,6 +244,7 @@ class RowRunner {
 
   const Pass& pass_;
   Tile tile_;
+  int64_t rows_;
 };
 
 }  // namespace
@@ -249,7 +254,7 @@ void run_row_step(const graph::RowStep& step, const Pass& pass, const Worker& wo
   const int64_t begin = rows * worker.thread / worker.threads;
   const int64_t end = rows * (worker.thread + 1) / worker.threads;
   for (int64_t row = begin; row < end; row += kTileRows) {
-    const RowRunner runner(pass, {row, std::min(row + kTileRows, end)});
+    const RowRunner runner(pass, {row, std::min(row + kTileRows, end)}, rows);
     for (const graph::RowOp& op : step.ops) std::visit(runner, op);
   }
 }

@@ -171,9 +171,13 @@ kernels::MatmulArgs arguments(const graph::MatmulStep& step, size_t part_index, 
   args.k = part.weight.columns;
   args.m = rows;
   args.x = floats_at(pass, step.in);
-  if (step.quantised_offset >= 0)
-    args.xq = kernels::quantised_rows_at(pass.arena + step.quantised_offset, step.rows_max,
-                                         step.in.width);
+  if (step.quantised_offset >= 0) {
+    std::byte* block = pass.arena + step.quantised_offset;
+    if (reads_rounded(*pass.kernels, rows))
+      args.rounded = block;
+    else
+      args.xq = kernels::quantised_rows_at(block, step.rows_max, step.in.width);
+  }
   args.out = floats_at(pass, part.out);
   args.out_stride = part.out.width;
   args.scratch = worker.scratch;
