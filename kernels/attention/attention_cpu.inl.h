@@ -6,7 +6,8 @@
 // Gimelshein 2018, arXiv:1805.02867), and the weighted values are added to the rows' sums.
 //
 // Where rows are few, as in decode, pages are read as they are and widened in registers. With more
-// rows every tile is widened to fp32 once and then read by tiles of V::kRows rows.
+// rows every tile is widened to fp32 once and then read by tiles of V::kRows rows, or multiplied as
+// tiles of bfloat16 where the CPU does that (attention_wide.inl.h).
 //
 // Masked positions are never a number: their logit is -inf, and their V is not touched, because 0
 // times a stale infinity would be NaN.
@@ -15,126 +16,15 @@
 #pragma once
 
 #include "kernels/attention/attention.h"
-#include "kernels/attention/attention_tile.inl.h"
+#include "kernels/attention/attention_block.inl.h"
+#include "kernels/attention/attention_wide.inl.h"
 
 namespace optima::kernels {
 namespace {
 
-// Decoding asks for pages about this many bytes before it reads them: more than the latency of the
-// memory times its bandwidth, less than what the first-level cache keeps beside the work
-// (docs/PERFORMANCE.md has the figures).
-constexpr int64_t kBytesAhead = 8192;
-
 // Pages are widened in registers for each tile of rows; for more tiles than these it pays to keep
 // them widened.
 constexpr int64_t kFewRowTiles = 2;
-
-// The query rows of one item and the kv head that they share.
-struct Block {
-  const AttentionArgs& args;
-  int64_t kv_head;
-  int64_t first_token;
-  int64_t tokens;
-  int64_t group;  // query heads per kv head
-  Range within;   // positions this call may look at
-
-  int64_t rows() const { return tokens * group; }
-  int64_t head(int64_t row) const { return kv_head * group + row % group; }
-  const float* query(int64_t row) const {
-    return args.q + (first_token + row / group) * args.q_stride + head(row) * args.head_dim;
-  }
-  float* out(int64_t row) const {
-    return args.out + (first_token + row / group) * args.out_stride + head(row) * args.head_dim;
-  }
-  // What token `token` of the block sees.
-  Range visible(int64_t token) const {
-    if (args.mask == AttentionMask::all) {
-      return {larger(0, within.begin), smaller(args.first_position + args.tokens, within.end)};
-    }
-    const int64_t position = args.first_position + first_token + token;
-    const int64_t first = args.window > 0 ? position - args.window + 1 : 0;
-    return {larger(first, within.begin), smaller(position + 1, within.end)};
-  }
-  const unsigned char* slot(int64_t page) const {
-    return args.pages[page] + args.slot_offset + kv_head * args.slot_stride;
-  }
-  // The slot to ask for while that of `page` is read. After the block's last page come those of the
-  // item to come.
-  const char* ahead_of(int64_t page) const {
-    const AttentionAhead& ahead = args.ahead;
-    const int64_t bytes = kv_slot_bytes(args.kv_type, args.head_dim);
-    const int64_t last = (visible(tokens - 1).end - 1) / kPageTokens;
-    const int64_t wanted = page + (kBytesAhead + bytes - 1) / bytes;
-    const int64_t past = wanted - last - 1;
-    if (past < 0) return reinterpret_cast<const char*>(slot(wanted));
-    if (past >= ahead.count) return reinterpret_cast<const char*>(slot(last));
-    return reinterpret_cast<const char*>(ahead.pages[past] + ahead.slot_offset);
-  }
-};
-
-// Sums of some positions for each row of a block: weighted values, largest logit, sum of weights.
-struct Sums {
-  float* values;  // [rows][stride]
-  float* max;
-  float* total;
-
-  Sums row(int64_t row, int64_t stride) const {
-    return {values + row * stride, max + row, total + row};
-  }
-};
-
-void clear_sums(const Sums& sums, int64_t stride, int64_t rows) {
-  for (int64_t i = 0; i < rows * stride; ++i) sums.values[i] = 0;
-  for (int64_t row = 0; row < round_up_16(rows); ++row) {
-    sums.max[row] = kMinusInfinity;
-    sums.total[row] = 0;
-  }
-}
-
-template <typename V>
-void start_rows(const Block& block, const Work& work) {
-  const int64_t head_dim = block.args.head_dim;
-  const int64_t rows = block.rows();
-  each_row_tile<V>(0, rows, [&](int64_t row, auto count) {
-    float* q = work.q + row * head_dim;
-    for (int64_t r = 0; r < count.value; ++r) {
-      const float* query = block.query(row + r);
-      for (int64_t d = 0; d < head_dim; ++d) q[d * count.value + r] = query[d] * block.args.scale;
-    }
-  });
-  for (int64_t row = 0; row < round_up_16(rows); ++row) {
-    work.correction[row] = 0;
-    work.tile_total[row] = 0;
-    work.ones[row] = 1;
-  }
-  clear_sums({work.merged_sums, work.merged_max, work.merged_total}, work.sums_stride, rows);
-}
-
-// The elements at `from` of K or V of a page; their scales, which follow them, are widened into
-// work.scales.
-template <typename V, typename Element>
-const Element* open_half(const Block& block, const unsigned char* from, const Work& work) {
-  const int64_t head_dim = block.args.head_dim;
-  const Element* elements = reinterpret_cast<const Element*>(from);
-  if constexpr (kScaled<Element>) {
-    const auto* scales = reinterpret_cast<const uint16_t*>(elements + kPageTokens * head_dim);
-    for (int64_t i = 0; i < kPageTokens * kv_blocks(head_dim); i += V::kWidth) {
-      V::store(work.scales + i, V::load(scales + i));
-    }
-  }
-  return elements;
-}
-
-template <typename V, typename Element>
-Keys<V, Element> open_keys(const Block& block, int64_t page, const Work& work) {
-  return {open_half<V, Element>(block, block.slot(page), work), work.scales};
-}
-template <typename V, typename Element>
-Values<V, Element> open_values(const Block& block, int64_t page, const Work& work) {
-  const int64_t head_dim = block.args.head_dim;
-  const unsigned char* from = block.slot(page) + kv_half_bytes(block.args.kv_type, head_dim);
-  return {open_half<V, Element>(block, from, work), work.scales, head_dim};
-}
 
 // Pages [first, pages.end) of the tile that begins with pages.begin.
 template <typename V, typename Element>
@@ -178,26 +68,6 @@ void add_tile_values(const Block& block, const Work& work, Range rows, Range see
   });
 }
 
-Range clip(Range range, int64_t base, int64_t width) {
-  return {larger(range.begin - base, 0), smaller(range.end - base, width)};
-}
-
-// Turns the logits of the tile into weights. Whether all rows see all of it.
-template <typename V>
-bool weigh_tile(const Block& block, const Work& work, Range positions) {
-  const int64_t width = positions.end - positions.begin;
-  bool all_seen = true;
-  for (int64_t token = 0; token < block.tokens; ++token) {
-    const Range seen = clip(block.visible(token), positions.begin, width);
-    if (seen.begin > 0 || seen.end < width) all_seen = false;
-    for (int64_t row = token * block.group; row < (token + 1) * block.group; ++row) {
-      weigh_row<V>(work, row, width, seen, block.args.softcap);
-    }
-  }
-  correct_totals<V>(work, block.rows());
-  return all_seen;
-}
-
 // The tile of pages [pages.begin, pages.end); those before `first` are seen by nobody.
 template <typename V>
 void attend_tile(const Block& block, Range pages, int64_t first, const Work& work) {
@@ -229,12 +99,19 @@ int64_t tile_begin(int64_t page) {
 }
 
 // All pages that the block's tokens see, by widened tiles.
-template <typename V, typename Element>
+template <typename V, typename Element, typename Tiles>
 void attend_tiles(const Block& block, const Work& work) {
   const int64_t first = block.visible(0).begin / kPageTokens;
   const int64_t last = (block.visible(block.tokens - 1).end - 1) / kPageTokens;
   for (int64_t page = tile_begin(first); page <= last; page += kTilePages) {
     const Range pages = {page, smaller(page + kTilePages, last + 1)};
+    if constexpr (kHasTiles<Tiles> && sizeof(Element) < sizeof(float)) {
+      const WideTile<V, Tiles> wide(block, work);
+      if (wide.suits(pages, larger(first, page))) {
+        wide.template attend<Element>(pages);
+        continue;
+      }
+    }
     widen_pages<V, Element>(block, pages, larger(first, page), work);
     attend_tile<V>(block, pages, larger(first, page), work);
   }
@@ -360,38 +237,41 @@ void merge_row(const RowPart& part, int64_t head_dim, const Sums& sums) {
   *sums.max = largest;
 }
 
-template <typename V, typename Element>
+template <typename V, typename Element, typename Tiles>
 void attend_pages(const Block& block, const Work& work) {
   if (block.rows() > kFewRowTiles * V::kRows) {
-    attend_tiles<V, Element>(block, work);
+    attend_tiles<V, Element, Tiles>(block, work);
   } else {
     attend_few<V, Element>(block, work);
   }
 }
 
 // The sums of one piece.
-template <typename V>
+template <typename V, typename Tiles>
 void attend_piece(const Block& block, const Work& work) {
   clear_sums({work.sums, work.max, work.total}, work.sums_stride, block.rows());
   if (block.visible(0).begin >= block.visible(block.tokens - 1).end) return;
   switch (block.args.kv_type) {
     case KvType::f32:
-      return attend_tiles<V, float>(block, work);
+      return attend_tiles<V, float, NoTiles>(block, work);
     case KvType::f16:
-      return attend_pages<V, uint16_t>(block, work);
+      return attend_pages<V, uint16_t, Tiles>(block, work);
     case KvType::bf16:
-      return attend_pages<V, Bf16>(block, work);
+      return attend_pages<V, Bf16, Tiles>(block, work);
     case KvType::q8_0:
-      return attend_pages<V, int8_t>(block, work);
+      return attend_pages<V, int8_t, Tiles>(block, work);
   }
 }
 
 // The sums of all that the block sees, piece by piece; they are where it returns them.
-template <typename V>
+template <typename V, typename Tiles = NoTiles>
 Sums attend_block(const Block& block, const Work& work) {
   const Sums piece_sums = {work.sums, work.max, work.total};
   const Sums merged = {work.merged_sums, work.merged_max, work.merged_total};
   start_rows<V>(block, work);
+  if constexpr (kHasTiles<Tiles>) {
+    if (block.rows() > kFewRowTiles * V::kRows) WideTile<V, Tiles>(block, work).round_queries();
+  }
   const int64_t end = block.visible(block.tokens - 1).end;
   const int64_t first = attention_piece(block.visible(0).begin / kPageTokens);
   const int64_t last = end > 0 ? attention_piece((end - 1) / kPageTokens) : first;
@@ -400,7 +280,7 @@ Sums attend_block(const Block& block, const Work& work) {
     part.within.begin = larger(block.within.begin, attention_piece_begin(piece) * kPageTokens);
     if (piece < last)
       part.within.end = smaller(block.within.end, attention_piece_begin(piece + 1) * kPageTokens);
-    attend_piece<V>(part, work);
+    attend_piece<V, Tiles>(part, work);
     if (first == last) return piece_sums;
     for (int64_t row = 0; row < block.rows(); ++row) {
       merge_row<V>({work.sums + row * work.sums_stride, work.max[row], work.total[row]},
@@ -410,18 +290,20 @@ Sums attend_block(const Block& block, const Work& work) {
   return merged;
 }
 
-template <typename V>
+template <typename V, typename Tiles = NoTiles>
 void run_attention(const AttentionArgs& args, int64_t begin, int64_t end, void* scratch) {
   const int64_t group = args.heads / args.kv_heads;
   const Work work = cut_work(scratch, kQueryBlock * group, args.head_dim);
+  if constexpr (kHasTiles<Tiles>) Tiles::begin();
   for (int64_t item = begin; item < end; ++item) {
     const int64_t first = item / args.kv_heads * kQueryBlock;
     const Block block = {args,  item % args.kv_heads,
                          first, smaller(kQueryBlock, args.tokens - first),
                          group, {0, args.first_position + args.tokens}};
-    const Sums sums = attend_block<V>(block, work);
+    const Sums sums = attend_block<V, Tiles>(block, work);
     finish_rows<V>(block, sums, work.sums_stride);
   }
+  if constexpr (kHasTiles<Tiles>) Tiles::end();
 }
 
 // Where split 0 of a row of the query (token * heads + head) lies among the partial sums; its other

@@ -11,6 +11,10 @@ using MergeFn = void(const AttentionArgs& args, int64_t row_begin, int64_t row_e
                      const float* partial);
 using ScratchFn = size_t(int64_t heads, int64_t kv_heads, int64_t head_dim);
 
+namespace amx {
+ItemsFn attention;
+ScratchFn attention_scratch;
+}  // namespace amx
 namespace avx512 {
 ItemsFn attention;
 SplitFn attention_split;
@@ -38,6 +42,9 @@ ScratchFn attention_scratch;
 
 Variants<AttentionKernel> attention_variants() {
   static constexpr auto kRows = rows_here<AttentionKernel>({
+      {"attention_amx",
+       kIsaAvx2 | kIsaAvx512 | kIsaAvx512Bf16 | kIsaAmx,
+       {amx::attention, amx::attention_scratch}},
       {"attention_avx512", kIsaAvx512, {avx512::attention, avx512::attention_scratch}},
       {"attention_avx2", kIsaAvx2, {avx2::attention, avx2::attention_scratch}},
       {"attention_neon", kIsaNeon, {neon::attention, neon::attention_scratch}},

@@ -22,11 +22,11 @@
 
 #include "kernels/matmul/gemm.inl.h"
 #include "kernels/matmul/panel.inl.h"
+#include "kernels/vec/tile_products.inl.h"
 
 namespace optima::kernels {
 namespace {
 
-constexpr int64_t kTileBytes = 1024;              // 16 rows of 64 bytes
 constexpr int64_t kWidePanels = 16;               // of a group
 constexpr int64_t kWideBlocksMax = 64;            // of a stretch; a tile is a block of 32
 constexpr int64_t kWideColumns = 2 * kPanelRows;  // activation rows at a time
@@ -127,21 +127,23 @@ class WideGemm {
     }
   }
 
-  // All weight rows of the group times up to 32 activation rows.
+  // All weight rows of the group times up to 32 activation rows from m on.
   void run_columns(Part n, Part k, int64_t m) const {
     const uint8_t* x = static_cast<const uint8_t*>(args_.rounded) +
                        (m / kPanelRows * blocks_ + k.begin) * kTileBytes;
-    const uint8_t* w = words_;
-    for (int64_t row = n.begin; row < n.end; row += 2 * kPanelRows) {
-      const bool two_m = args_.m - m > kPanelRows;
-      const bool two_n = n.end - row > kPanelRows;
-      const Place place = {m, row, n.end, k.begin != 0};
-      if (two_m && two_n) run_tiles<2, 2>(x, w, k.size(), place);
-      if (two_m && !two_n) run_tiles<2, 1>(x, w, k.size(), place);
-      if (!two_m && two_n) run_tiles<1, 2>(x, w, k.size(), place);
-      if (!two_m && !two_n) run_tiles<1, 1>(x, w, k.size(), place);
-      w += 2 * k.size() * kTileBytes;
-    }
+    const int64_t next_w = k.size() * kTileBytes;
+    const int64_t m_tiles = args_.m - m > kPanelRows ? 2 : 1;
+    const int64_t n_tiles = (n.size() + kPanelRows - 1) / kPanelRows;
+    each_tile_product(m_tiles, n_tiles, [&](int64_t /*i*/, int64_t j, auto ms, auto ns) {
+      const Place place = {m, n.begin + j * kPanelRows, n.end, k.begin != 0};
+      each_sum<ms.value, ns.value>(
+          [&](auto tile, int row, int column) { begin_sum<tile.value>(place, row, column); });
+      add_tile_products<Tiles, ms.value, ns.value>({x, blocks_ * kTileBytes, kTileBytes},
+                                                   {words_ + j * next_w, next_w, kTileBytes},
+                                                   k.size());
+      each_sum<ms.value, ns.value>(
+          [&](auto tile, int row, int column) { end_sum<tile.value>(place, row, column); });
+    });
   }
 
   // Where products belong: from activation row m and weight row n on; n_end bounds what exists.
@@ -149,31 +151,6 @@ class WideGemm {
     int64_t m, n, n_end;
     bool accumulate;
   };
-
-  // Ms tiles of activations times Ns of weights: sums are tiles 0..3, factors 4, 5 and 6, 7.
-  template <int Ms, int Ns>
-  void run_tiles(const uint8_t* x, const uint8_t* w, int64_t blocks, const Place& place) const {
-    const int64_t next_x = blocks_ * kTileBytes;
-    const int64_t next_w = blocks * kTileBytes;
-    begin_sum<0>(place, 0, 0);
-    if constexpr (Ns == 2) begin_sum<1>(place, 0, 1);
-    if constexpr (Ms == 2) begin_sum<2>(place, 1, 0);
-    if constexpr (Ms == 2 && Ns == 2) begin_sum<3>(place, 1, 1);
-    for (int64_t b = 0; b < blocks; ++b, x += kTileBytes, w += kTileBytes) {
-      Tiles::template load<6>(w, 64);
-      Tiles::template load<4>(x, 64);
-      Tiles::template add_pairs<0, 4, 6>();
-      if constexpr (Ns == 2) Tiles::template load<7>(w + next_w, 64);
-      if constexpr (Ns == 2) Tiles::template add_pairs<1, 4, 7>();
-      if constexpr (Ms == 2) Tiles::template load<5>(x + next_x, 64);
-      if constexpr (Ms == 2) Tiles::template add_pairs<2, 5, 6>();
-      if constexpr (Ms == 2 && Ns == 2) Tiles::template add_pairs<3, 5, 7>();
-    }
-    end_sum<0>(place, 0, 0);
-    if constexpr (Ns == 2) end_sum<1>(place, 0, 1);
-    if constexpr (Ms == 2) end_sum<2>(place, 1, 0);
-    if constexpr (Ms == 2 && Ns == 2) end_sum<3>(place, 1, 1);
-  }
 
   // The tile of sums at (i, j) of the place, and how much of it exists.
   struct Target {

@@ -59,6 +59,16 @@ struct AmxTiles {
     const __m512bh rounded = _mm512_cvtne2ps_pbh(high, low);
     memcpy(to, &rounded, sizeof rounded);
   }
+  // The same as pairs: first[0], second[0], first[1], ...
+  static void round_pairs(const __m512& first, const __m512& second, uint8_t* to) {
+    const __m512bh rounded = _mm512_cvtne2ps_pbh(second, first);
+    __m512i halves;
+    memcpy(&halves, &rounded, sizeof halves);
+    const __m512i first_lanes = _mm512_cvtepu16_epi32(_mm512_castsi512_si256(halves));
+    const __m512i second_lanes = _mm512_cvtepu16_epi32(_mm512_extracti64x4_epi64(halves, 1));
+    const __m512i pairs = _mm512_or_si512(first_lanes, _mm512_slli_epi32(second_lanes, 16));
+    memcpy(to, &pairs, sizeof pairs);
+  }
 };
 
 }  // namespace

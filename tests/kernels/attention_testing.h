@@ -11,6 +11,7 @@
 
 #include "kernels/attention/attention_cpu.inl.h"
 #include "tests/kernels/paged_kv.h"
+#include "tests/kernels/tiles_simulation.inl.h"
 #include "tests/kernels/variant_rows.h"
 
 namespace optima::kernels {
@@ -41,11 +42,23 @@ struct Named {
   Kernel kernel;
 };
 
-// Rows that this CPU can run, and the simulated one.
+// Rows that this CPU can run and that compute with fp32, and the simulated one.
 template <typename Kernel>
 std::vector<Named<Kernel>> runnable(const Variants<Kernel>& variants, const Kernel& simulated) {
   std::vector<Named<Kernel>> rows = {{"simulated avx512", simulated}};
-  for (const auto& row : runnable_rows(variants)) rows.push_back({row.name, row.fn});
+  for (const auto& row : runnable_rows(variants)) {
+    if ((row.isa & kIsaAmx) == 0) rows.push_back({row.name, row.fn});
+  }
+  return rows;
+}
+
+// Those that round to bfloat16, real and simulated.
+inline std::vector<Named<AttentionKernel>> rounding() {
+  std::vector<Named<AttentionKernel>> rows = {
+      {"simulated tiles", {run_attention<Sim512, SimulatedTiles>, work_bytes_with_tiles}}};
+  for (const auto& row : runnable_rows(attention_variants())) {
+    if ((row.isa & kIsaAmx) != 0) rows.push_back({row.name, row.fn});
+  }
   return rows;
 }
 
@@ -94,6 +107,16 @@ inline float tolerance(const AttentionShape& shape) {
   return kValueMax * (2 * logit + 2e-6f);
 }
 
+// The same where q, k, v and weights are rounded to bfloat16, each by 2^-9 of itself at the most:
+// in RMS 0.41 of that. So the products of a logit, below 2/3 in RMS where scale is 1 /
+// sqrt(head_dim), err by 2/3 * sqrt(2) * 0.41 * 2^-9 together; eight times as much is allowed, and
+// the whole of 2^-9 for a weight and for a value.
+inline float rounded_tolerance(const AttentionShape& shape) {
+  if (shape.kv_type == KvType::f32) return tolerance(shape);
+  const float logit = 8 * 0.39f * 0x1p-9f;
+  return tolerance(shape) + kValueMax * (2 * logit + 0x1p-8f);
+}
+
 inline std::vector<float> solve_split(const Problem& problem, const PagedKv& kv,
                                       const AttentionSplitKernel& kernel, int64_t splits) {
   const AttentionShape& shape = problem.shape;
@@ -130,6 +153,10 @@ inline void check(const AttentionShape& shape, uint32_t seed = 1) {
   const std::vector<float> want = solve(problem, kv, kAttentionReference);
   for (const auto& row : runnable(attention_variants(), kSim512)) {
     expect_near(solve(problem, kv, row.kernel), want, tolerance(shape),
+                std::string(row.name) + ": " + describe(shape));
+  }
+  for (const auto& row : rounding()) {
+    expect_near(solve(problem, kv, row.kernel), want, rounded_tolerance(shape),
                 std::string(row.name) + ": " + describe(shape));
   }
   if (shape.tokens > kQueryBlock) return;

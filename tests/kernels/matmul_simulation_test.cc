@@ -6,6 +6,7 @@
 
 #include "kernels/matmul/dispatch.inl.h"
 #include "kernels/matmul/panel_dot.inl.h"
+#include "kernels/matmul/tiles.inl.h"
 #include "kernels/vec/sim512.h"
 #include "tests/kernels/bf16_simulation.inl.h"
 #include "tests/kernels/matmul_testing.h"

@@ -4,8 +4,10 @@
 // count as zero.
 #pragma once
 
-#include "kernels/matmul/tiles.inl.h"
-#include "tests/kernels/bf16_simulation.inl.h"
+#include <stdint.h>
+#include <string.h>
+
+#include "kernels/half.h"
 
 namespace optima::kernels {
 namespace {
@@ -65,13 +67,29 @@ struct SimulatedTiles {
     return static_cast<float>(start + product);
   }
 
+  // To nearest even; subnormal numbers become zero.
+  static uint16_t rounded(float x) {
+    const bool normal = (float_bits(x) & 0x7f800000u) != 0;
+    return float_to_bf16(normal ? x : float_from_bits(float_bits(x) & 0x80000000u));
+  }
   template <typename Floats>
   static void round(const Floats& low, const Floats& high, uint8_t* to) {
     float x[32];
     memcpy(x, &low, sizeof low);
     memcpy(x + 16, &high, sizeof high);
-    SimulatedBf16::round(x, to);
-    SimulatedBf16::round(x + 16, to + 32);
+    for (int i = 0; i < 32; ++i) {
+      const uint16_t bits = rounded(x[i]);
+      memcpy(to + 2 * i, &bits, sizeof bits);
+    }
+  }
+  template <typename Floats>
+  static void round_pairs(const Floats& first, const Floats& second, uint8_t* to) {
+    uint8_t halves[64];
+    round(first, second, halves);
+    for (int i = 0; i < 16; ++i) {
+      memcpy(to + 4 * i, halves + 2 * i, 2);
+      memcpy(to + 4 * i + 2, halves + 32 + 2 * i, 2);
+    }
   }
 };
 

@@ -33,6 +33,9 @@ KernelTable fast_kernels() {
 KernelTable deterministic_kernels() {
   KernelTable kernels = fast_kernels();
   kernels.row_sums = kernels::RowSums::alike;
+  // With tiles, what a token's block looks like decides how its keys are rounded.
+  const kernels::IsaMask without_tiles = host_isa() & ~kernels::kIsaAmx;
+  kernels.attention = kernels::best(kernels::attention_variants(), without_tiles).fn;
   return kernels;
 }
 
