@@ -142,7 +142,7 @@ def render(kept):
 
     def span(roof):
         values = [r[roof] for r in roofs]
-        return f"{min(values):.2f}..{max(values):.2f}"
+        return f"{min(values):.2f}..{max(values):.2f}" if values else "?"
 
     lines = [f"{about['processor']} ({about['isa']}), {about['threads']} threads; commit "
              f"{about['commit']}, {about['compiler']}; {about['rival']['package']} "
@@ -150,7 +150,8 @@ def render(kept):
              f"Roofs over the races: int8 {span('int8')} T multiply-adds/s, read {span('read')} "
              f"GB/s, from DRAM {span('dram')} GB/s.", ""]
     rows = [row for name, result in kept["races"].items() for row in rows_wanted(name, result)]
-    lines += common.table_lines(rows)
+    if rows:  # none with --only perplexity alone
+        lines += common.table_lines(rows)
     if "perplexity" in kept:
         lines += ["", "| perplexity, fast path | optima | transformers, fp32 | wanted |",
                   "| --- | --- | --- | --- |"]
