@@ -46,7 +46,7 @@ using QuantiseRowsFn = void (*)(const float* x, int64_t k, int64_t row_begin, in
 Variants<QuantiseRowsFn> quantise_rows_variants();
 
 // Whether the products of an activation row may depend, in their last bits, on how many rows there
-// are: each number of rows has a fastest order of summing. Products from panels never do.
+// are: each number of rows has a fastest order of summing. Those of xq with panels never do.
 enum class RowSums : int32_t { fastest = 0, alike = 1 };
 
 // Activations for variants that multiply tiles of bfloat16: x rounded to it, k a multiple of 32,
@@ -83,7 +83,7 @@ struct MatmulKernel {
   // Panels (panel.h), where this variant has them for the type: their bytes for n rows of k, 0 =
   // none; and the part of them that rows [n_begin, n_end) fill, n_begin a multiple of the granule
   // and n_end too unless it is n. Both null: none for any type. With panels the products of a row
-  // of activations do not depend on how many rows there are.
+  // of xq do not depend on how many rows there are.
   size_t (*panels_bytes)(WeightType type, int64_t n, int64_t k);
   void (*pack)(const MatmulArgs& args, int64_t n_begin, int64_t n_end, uint8_t* panels);
   // From round_from activation rows on, with RowSums::fastest, this variant is faster on rounded
