@@ -25,6 +25,10 @@ namespace {
 // Pages are widened in registers for each tile of rows; for more tiles than these it pays to keep
 // them widened.
 constexpr int64_t kFewRowTiles = 2;
+template <typename V>
+bool has_few_rows(const Block& block) {
+  return block.rows() <= kFewRowTiles * V::kRows;
+}
 
 // Pages [first, pages.end) of the tile that begins with pages.begin.
 template <typename V, typename Element>
@@ -239,10 +243,10 @@ void merge_row(const RowPart& part, int64_t head_dim, const Sums& sums) {
 
 template <typename V, typename Element, typename Tiles>
 void attend_pages(const Block& block, const Work& work) {
-  if (block.rows() > kFewRowTiles * V::kRows) {
-    attend_tiles<V, Element, Tiles>(block, work);
-  } else {
+  if (has_few_rows<V>(block)) {
     attend_few<V, Element>(block, work);
+  } else {
+    attend_tiles<V, Element, Tiles>(block, work);
   }
 }
 
@@ -270,7 +274,7 @@ Sums attend_block(const Block& block, const Work& work) {
   const Sums merged = {work.merged_sums, work.merged_max, work.merged_total};
   start_rows<V>(block, work);
   if constexpr (kHasTiles<Tiles>) {
-    if (block.rows() > kFewRowTiles * V::kRows) WideTile<V, Tiles>(block, work).round_queries();
+    if (!has_few_rows<V>(block)) WideTile<V, Tiles>(block, work).round_queries();
   }
   const int64_t end = block.visible(block.tokens - 1).end;
   const int64_t first = attention_piece(block.visible(0).begin / kPageTokens);

@@ -10,8 +10,6 @@
 namespace optima::kernels {
 namespace {
 
-using RangeFn = void (*)(const MatmulArgs& args, int64_t n_begin, int64_t n_end);
-
 using PackFn = void (*)(const MatmulArgs& args, int64_t n_begin, int64_t n_end, uint8_t* panels);
 
 struct TypeKernels {
@@ -22,8 +20,6 @@ struct TypeKernels {
   RangeFn panel_few;
   RangeFn panel_many;
 };
-
-constexpr int kTypeIdEnd = 40;
 
 struct KernelTable {
   TypeKernels of[kTypeIdEnd];

@@ -22,6 +22,10 @@
 namespace optima::kernels {
 namespace {
 
+// Tables by weight type have as many places.
+constexpr int kTypeIdEnd = 40;
+using RangeFn = void (*)(const MatmulArgs& args, int64_t n_begin, int64_t n_end);
+
 constexpr int kPanelsInGroup = 4;
 constexpr int64_t kStretchBlocks = 1024 / kActivationBlock;
 constexpr int64_t kColumnBytes = 128 * 1024;  // activations that stay in L2

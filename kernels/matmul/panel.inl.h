@@ -25,16 +25,18 @@ constexpr int64_t kPanelsAheadBytes = 384;
 
 // ---- making panels ----
 
+// Tiles of sixteen rows of whole bytes, whatever an instruction set's own micro-kernel would like.
+template <typename Vector>
+struct WideShape {
+  using V = Vector;
+  static constexpr bool kWideCodes = true;
+  static constexpr bool kSignedCodes = false;
+};
+
 template <typename Vector, WeightType T>
 struct PanelPacker {
   static constexpr PanelTraits kTraits = panel_traits(T);
-  // Tiles of sixteen rows of whole bytes, whatever the micro-kernel would like.
-  struct Shape {
-    using V = Vector;
-    static constexpr bool kWideCodes = true;
-    static constexpr bool kSignedCodes = false;
-  };
-  using Rows = FileRows<Shape, T>;
+  using Rows = FileRows<WideShape<Vector>, T>;
   using F = typename Rows::F;
 
   static void put_codes(const TileBlock& tile, uint8_t* out) {

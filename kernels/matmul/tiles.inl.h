@@ -36,14 +36,6 @@ constexpr int64_t wide_scratch_bytes() {
          kWideBlocksMax * static_cast<int64_t>(sizeof(TileBlock)) + 4 * kTileBytes + 64;
 }
 
-// Rows of bytes, whatever an instruction set's own micro-kernel would like.
-template <typename Vector>
-struct WideShape {
-  using V = Vector;
-  static constexpr bool kWideCodes = true;
-  static constexpr bool kSignedCodes = false;
-};
-
 // A block of sixteen weight rows as a tile: its sixteen pairs of k become the tile's rows, each the
 // pairs of all weight rows. A vector holds pairs of eight weight rows.
 template <typename V, typename Tiles, TileTraits Traits>
@@ -213,10 +205,9 @@ void round_wide_rows(const float* x, int64_t k, int64_t row_begin, int64_t row_e
   }
 }
 
-using WideFn = void (*)(const MatmulArgs& args, int64_t n_begin, int64_t n_end);
 struct WideKernels {
-  WideFn file;
-  WideFn panels;  // null: the type has none
+  RangeFn file;
+  RangeFn panels;  // null: the type has none
 };
 
 template <typename V, typename Tiles, typename Rows>
@@ -234,7 +225,7 @@ constexpr WideKernels wide_kernels() {
 }
 
 struct WideTable {
-  WideKernels of[40];
+  WideKernels of[kTypeIdEnd];
 };
 
 template <typename V, typename Tiles, WeightType... T>

@@ -177,10 +177,10 @@ struct Product {
 // Activations are exact in int8 and in bfloat16, so a variant differs from the reference only by
 // the rounding of its fp32 sums: at most one rounding a block and lane on partial sums that
 // 4 * max|w| * Σ|x| bounds (code and constant parts of a weight can each exceed the weight). Where
-// weights are rounded to bfloat16, each also by 2^-9 of itself.
+// weights are rounded, each also by weight_error of itself.
 inline void expect_near_reference(const Product& p, const std::vector<float>& got,
                                   const std::vector<float>& want, const char* name,
-                                  bool rounded = false) {
+                                  double weight_error = 0) {
   const WeightTypeInfo& info = info_of(p.type);
   std::vector<float> weights(static_cast<size_t>(p.k));
   const int64_t stride = p.n + Product::kGuard;
@@ -193,8 +193,7 @@ inline void expect_near_reference(const Product& p, const std::vector<float>& go
       double sum = 0;
       for (int64_t k = 0; k < p.k; ++k) sum += std::abs(p.x[static_cast<size_t>(m * p.k + k)]);
       const double roundings = static_cast<double>(p.k) / kActivationBlock + 16;
-      double bound = std::ldexp(roundings, -24) * 4 * largest * sum;
-      if (rounded) bound += std::ldexp(1.0, -9) * largest * sum;
+      const double bound = (std::ldexp(roundings, -24) * 4 + weight_error) * largest * sum;
       const auto at = static_cast<size_t>(m * stride + n);
       ASSERT_NEAR(got[at], want[at], bound)
           << name << " " << info.name << " m=" << p.m << " n=" << p.n << " k=" << p.k << " at ("
@@ -258,7 +257,7 @@ inline void check(const Variant<MatmulKernel>& row, WeightType type, int64_t m, 
     if (form == panels_alike && row.fn.round_rows == nullptr) continue;  // those of panels
     const bool rounds = p.rounds(row.fn, form);
     const std::vector<float> got = p.run(row.fn, n / 3, form);
-    expect_near_reference(p, got, want, row.name, rounds);
+    expect_near_reference(p, got, want, row.name, rounds ? std::ldexp(1.0, -9) : 0);
     if (::testing::Test::HasFatalFailure()) return;
     if (form == file || rounds) continue;  // the sums of a row may depend on what is beside it
     expect_rows_alone_equal(p, row, got, form);

@@ -1,7 +1,7 @@
 // AMX's tiles in plain C++ (vec/amx.h has the real ones), TDPBF16PS as Intel's manual (volume 2)
 // defines it: of each row and column two sums, of the even and of the odd k, each by fused
-// multiply-adds in the order of k, then added to each other and to the tile. Subnormal numbers
-// count as zero.
+// multiply-adds in the order of k, then added to each other and to the tile. Factors come rounded,
+// with zero in place of subnormal numbers; subnormal sums, which the CPU would drop, stay.
 #pragma once
 
 #include <stdint.h>

@@ -4,9 +4,9 @@
 #include "backend/cpu/host_isa.h"
 
 namespace optima::backend::cpu {
+namespace {
 
-KernelTable fast_kernels() {
-  const kernels::IsaMask available = host_isa();
+KernelTable best_kernels(kernels::IsaMask available) {
   using kernels::best;
   return {
       .rms_norm = best(kernels::rms_norm_variants(), available).fn,
@@ -30,12 +30,16 @@ KernelTable fast_kernels() {
   };
 }
 
+}  // namespace
+
+KernelTable fast_kernels() {
+  return best_kernels(host_isa());
+}
+
 KernelTable deterministic_kernels() {
-  KernelTable kernels = fast_kernels();
+  // What tiles round depends on how many rows there are.
+  KernelTable kernels = best_kernels(host_isa() & ~kernels::kIsaAmx);
   kernels.row_sums = kernels::RowSums::alike;
-  // With tiles, what a token's block looks like decides how its keys are rounded.
-  const kernels::IsaMask without_tiles = host_isa() & ~kernels::kIsaAmx;
-  kernels.attention = kernels::best(kernels::attention_variants(), without_tiles).fn;
   return kernels;
 }
 
