@@ -60,7 +60,7 @@ struct Problem {
   QuantisedRows xq;
   Buffer panels;
   mutable std::mutex mutex;
-  mutable std::unique_ptr<Buffer> rounded;
+  mutable std::unique_ptr<Buffer> arranged;
 
   Problem(const Shape& s, int64_t rows, const MatmulKernel* packer)
       : shape(s),
@@ -86,13 +86,13 @@ struct Problem {
   }
 
   // The activations as the kernel wants them for many rows, made once.
-  const void* rounded_for(const MatmulKernel& kernel) const {
+  const void* arranged_for(const MatmulKernel& kernel) const {
     const std::lock_guard<std::mutex> lock(mutex);
-    if (rounded == nullptr) {
-      rounded = std::make_unique<Buffer>(quantised_rows_bytes(m, shape.k));
-      kernel.round_rows(x.data(), shape.k, 0, m, rounded->data());
+    if (arranged == nullptr) {
+      arranged = std::make_unique<Buffer>(quantised_rows_bytes(m, shape.k));
+      kernel.arrange_rows(x.data(), shape.k, 0, m, arranged->data());
     }
-    return rounded->data();
+    return arranged->data();
   }
 
   static size_t panels_bytes(const MatmulKernel* packer, const Shape& s) {
@@ -129,8 +129,8 @@ void run_share(benchmark::State& state, const MatmulKernel& kernel, const Proble
   args.out = const_cast<float*>(p.out.data());
   args.out_stride = p.shape.n;
   args.scratch = scratch.data();
-  if (kernel.round_rows != nullptr && p.m >= kernel.round_from && !is_float(p.shape.type)) {
-    args.rounded = p.rounded_for(kernel);
+  if (kernel.arrange_rows != nullptr && p.m >= kernel.arrange_from && !is_float(p.shape.type)) {
+    args.arranged = p.arranged_for(kernel);
   }
   if (way == Way::panels) args.panels = p.panels.data();
   const int64_t pieces = p.shape.n / kernel.granule;

@@ -37,8 +37,9 @@ ArrayBytes array_bytes(int64_t rows, int64_t k) {
 size_t quantised_rows_bytes(int64_t rows, int64_t k) {
   const ArrayBytes b = array_bytes(rows, k);
   const size_t quantised = b.q + b.scale + b.sum_x + b.sum_x16 + b.pairs + b.pairs16;
-  const auto rounded = static_cast<size_t>((rows + 15) / 16 * 16 * padded(k)) * sizeof(uint16_t);
-  return quantised > rounded ? quantised : rounded;
+  const auto arranged = static_cast<size_t>((rows + kArrangedRowsMax - 1) * padded(k)) *
+                        kArrangedBytesMax / kActivationBlock;
+  return quantised > arranged ? quantised : arranged;
 }
 
 QuantisedRows quantised_rows_at(void* block, int64_t rows, int64_t k) {

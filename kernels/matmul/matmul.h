@@ -49,25 +49,27 @@ Variants<QuantiseRowsFn> quantise_rows_variants();
 // are: each number of rows has a fastest order of summing. Those of xq with panels never do.
 enum class RowSums : int32_t { fastest = 0, alike = 1 };
 
-// Activations for variants that multiply tiles of bfloat16: x rounded to it, k a multiple of 32,
-// [rows / 16, rounded up][k / 32][16][32], so that the tile of 16 rows and a block is one piece.
-// What rows that do not exist hold does not matter. A block of quantised_rows_bytes() also has room
-// for them, in place of the quantised rows.
-using RoundRowsFn = void (*)(const float* x, int64_t k, int64_t row_begin, int64_t row_end,
-                             void* rounded);
+// Many activation rows in a form of a variant's own, k a multiple of 32: rounded to bfloat16 in
+// tiles (tiles.inl.h), or quantised with some rows side by side (arranged.inl.h). A block of
+// quantised_rows_bytes() also has room for them, in place of the quantised rows: so many bytes for
+// a block of 32 of a row, with up to so many rows side by side.
+inline constexpr int64_t kArrangedBytesMax = 64;
+inline constexpr int64_t kArrangedRowsMax = 16;
+using ArrangeRowsFn = void (*)(const float* x, int64_t k, int64_t row_begin, int64_t row_end,
+                               void* arranged);
 
 struct MatmulArgs {
   const void* weights;    // [n, k] in `type`
   const uint8_t* panels;  // the same as MatmulKernel::pack() wrote them; null = weights are read
   WeightType type;
-  int64_t n;            // output features
-  int64_t k;            // input features, a multiple of the type's block
-  int64_t m;            // activation rows (tokens)
-  const float* x;       // [m, k] fp32: used by f32/f16/bf16 weights and by the reference; for many
-                        // rows the variant of AVX-512 BF16 rounds it to bfloat16, for bf16 weights
-  QuantisedRows xq;     // used by quantised weights in fast variants, unless they have:
-  const void* rounded;  // as round_rows of the variant wrote them; null = xq is read
-  float* out;           // [m, n], row stride out_stride floats
+  int64_t n;             // output features
+  int64_t k;             // input features, a multiple of the type's block
+  int64_t m;             // activation rows (tokens)
+  const float* x;        // [m, k] fp32: used by f32/f16/bf16 weights and by the reference; for many
+                         // rows the variant of AVX-512 BF16 rounds it to bfloat16, for bf16 weights
+  QuantisedRows xq;      // used by quantised weights in fast variants, unless they have:
+  const void* arranged;  // as arrange_rows of the variant wrote them; null = xq is read
+  float* out;            // [m, n], row stride out_stride floats
   int64_t out_stride;
   void* scratch;  // scratch_bytes of the variant, private to the calling thread
   RowSums row_sums;
@@ -86,10 +88,10 @@ struct MatmulKernel {
   // of xq do not depend on how many rows there are.
   size_t (*panels_bytes)(WeightType type, int64_t n, int64_t k);
   void (*pack)(const MatmulArgs& args, int64_t n_begin, int64_t n_end, uint8_t* panels);
-  // From round_from activation rows on, with RowSums::fastest, this variant is faster on rounded
-  // activations than on quantised ones. Null: it does not read them.
-  RoundRowsFn round_rows = nullptr;
-  int64_t round_from = 0;
+  // From arrange_from activation rows on this variant is faster on arranged activations than on
+  // quantised ones. With panels, AMX aside, the products are the same. Null: it does not read them.
+  ArrangeRowsFn arrange_rows = nullptr;
+  int64_t arrange_from = 0;
 };
 Variants<MatmulKernel> matmul_variants();    // fast: quantised activations
 extern const MatmulKernel kMatmulReference;  // fp32 activations, double accumulation

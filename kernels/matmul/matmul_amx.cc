@@ -1,5 +1,5 @@
-// Matrix products on AMX: quantised weights meet rounded activations in tiles of bfloat16; others,
-// and few rows, as on AVX-512 with VNNI.
+// Matrix products on AMX: quantised weights meet activations rounded to it in tiles of bfloat16;
+// others, and few rows, as on AVX-512 with VNNI.
 
 #include "kernels/matmul/rows.h"
 #include "kernels/matmul/tiles.inl.h"
@@ -10,13 +10,13 @@ namespace optima::kernels {
 namespace {
 struct NoDots {};  // of bytes: none is taken here
 using V = Avx512Vector<NoDots>;
-constexpr WideTable kTable = make_wide_table<V, AmxTiles>();
+constexpr WideTable kTable = make_wide_table<TileGemm<V, AmxTiles>>();
 }  // namespace
 
 namespace amx {
 
 void matmul(const MatmulArgs& args, int64_t n_begin, int64_t n_end) {
-  if (args.rounded == nullptr || !uses_quantised_activations(args.type)) {
+  if (args.arranged == nullptr || !uses_quantised_activations(args.type)) {
     return avx512::matmul(args, n_begin, n_end);
   }
   run_wide(kTable, args, n_begin, n_end);
@@ -28,8 +28,8 @@ size_t matmul_scratch_bytes(int64_t m, int64_t k) {
   return few > kMany ? few : kMany;
 }
 
-void round_rows(const float* x, int64_t k, int64_t row_begin, int64_t row_end, void* rounded) {
-  round_wide_rows<V, AmxTiles>(x, k, row_begin, row_end, rounded);
+void arrange_rows(const float* x, int64_t k, int64_t row_begin, int64_t row_end, void* arranged) {
+  round_wide_rows<V, AmxTiles>(x, k, row_begin, row_end, arranged);
 }
 
 }  // namespace amx

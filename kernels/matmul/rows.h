@@ -32,6 +32,7 @@ void matmul(const MatmulArgs& args, int64_t n_begin, int64_t n_end);
 size_t matmul_scratch_bytes(int64_t m, int64_t k);
 size_t matmul_panels_bytes(WeightType type, int64_t n, int64_t k);
 void matmul_pack(const MatmulArgs& args, int64_t n_begin, int64_t n_end, uint8_t* panels);
+void arrange_rows(const float* x, int64_t k, int64_t row_begin, int64_t row_end, void* arranged);
 }  // namespace avx512
 
 namespace avx512bf16 {
@@ -41,7 +42,7 @@ void matmul(const MatmulArgs& args, int64_t n_begin, int64_t n_end);
 namespace amx {
 void matmul(const MatmulArgs& args, int64_t n_begin, int64_t n_end);
 size_t matmul_scratch_bytes(int64_t m, int64_t k);
-void round_rows(const float* x, int64_t k, int64_t row_begin, int64_t row_end, void* rounded);
+void arrange_rows(const float* x, int64_t k, int64_t row_begin, int64_t row_end, void* arranged);
 }  // namespace amx
 
 namespace neon {

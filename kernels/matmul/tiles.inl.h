@@ -1,7 +1,7 @@
 // Quantised weights times many activation rows where the CPU multiplies tiles of bfloat16. Weights
 // are unpacked to floats with their scales in them and rounded, activations are rounded before
-// (MatmulArgs::rounded), and the sums of a whole stretch of k stay in the tiles as fp32: nothing is
-// scaled between two products, which is what bounds kernels of int8.
+// (MatmulArgs::arranged), and the sums of a whole stretch of k stay in the tiles as fp32: nothing
+// is scaled between two products, which is what bounds kernels of int8.
 //
 //   for 256 weight rows
 //     for a stretch of <= 2048 k
@@ -21,7 +21,7 @@
 #include <string.h>
 
 #include "kernels/matmul/gemm.inl.h"
-#include "kernels/matmul/panel.inl.h"
+#include "kernels/matmul/wide_table.inl.h"
 #include "kernels/vec/tile_products.inl.h"
 
 namespace optima::kernels {
@@ -121,7 +121,7 @@ class WideGemm {
 
   // All weight rows of the group times up to 32 activation rows from m on.
   void run_columns(Part n, Part k, int64_t m) const {
-    const uint8_t* x = static_cast<const uint8_t*>(args_.rounded) +
+    const uint8_t* x = static_cast<const uint8_t*>(args_.arranged) +
                        (m / kPanelRows * blocks_ + k.begin) * kTileBytes;
     const int64_t next_w = k.size() * kTileBytes;
     const int64_t m_tiles = args_.m - m > kPanelRows ? 2 : 1;
@@ -191,13 +191,15 @@ class WideGemm {
   TileBlock* stage_;
 };
 
-// MatmulKernel::round_rows.
+// MatmulKernel::arrange_rows: [rows / 16, rounded up][k / 32][16][32], so that the tile of 16 rows
+// and a block is one piece. What rows that do not exist hold does not matter.
 template <typename V, typename Tiles>
-void round_wide_rows(const float* x, int64_t k, int64_t row_begin, int64_t row_end, void* rounded) {
+void round_wide_rows(const float* x, int64_t k, int64_t row_begin, int64_t row_end,
+                     void* arranged) {
   const int64_t blocks = k / kActivationBlock;
   for (int64_t row = row_begin; row < row_end; ++row) {
     const float* from = x + row * k;
-    uint8_t* to = static_cast<uint8_t*>(rounded) + row / kPanelRows * blocks * kTileBytes +
+    uint8_t* to = static_cast<uint8_t*>(arranged) + row / kPanelRows * blocks * kTileBytes +
                   row % kPanelRows * 64;
     for (int64_t b = 0; b < blocks; ++b, from += kActivationBlock, to += kTileBytes) {
       Tiles::round(V::wide_load_floats(from), V::wide_load_floats(from + 16), to);
@@ -205,48 +207,15 @@ void round_wide_rows(const float* x, int64_t k, int64_t row_begin, int64_t row_e
   }
 }
 
-struct WideKernels {
-  RangeFn file;
-  RangeFn panels;  // null: the type has none
-};
-
-template <typename V, typename Tiles, typename Rows>
-void wide_gemm(const MatmulArgs& args, int64_t n_begin, int64_t n_end) {
-  WideGemm<V, Tiles, Rows>(args).run(n_begin, n_end);
-}
-
-template <typename V, typename Tiles, WeightType T>
-constexpr WideKernels wide_kernels() {
-  WideKernels kernels = {wide_gemm<V, Tiles, FileRows<WideShape<V>, T>>, nullptr};
-  if constexpr (constexpr PanelTraits kPanel = panel_traits(T); kPanel.code_bits != 0) {
-    kernels.panels = wide_gemm<V, Tiles, PanelTiles<WideShape<V>, kPanel>>;
+// For the table (wide_table.inl.h).
+template <typename Vector, typename Tiles>
+struct TileGemm {
+  using V = Vector;
+  template <typename Rows>
+  static void run(const MatmulArgs& args, int64_t n_begin, int64_t n_end) {
+    WideGemm<V, Tiles, Rows>(args).run(n_begin, n_end);
   }
-  return kernels;
-}
-
-struct WideTable {
-  WideKernels of[kTypeIdEnd];
 };
-
-template <typename V, typename Tiles, WeightType... T>
-constexpr void add_wide(WideTable& table) {
-  ((table.of[static_cast<int>(T)] = wide_kernels<V, Tiles, T>()), ...);
-}
-
-void run_wide(const WideTable& table, const MatmulArgs& args, int64_t n_begin, int64_t n_end) {
-  if (n_begin >= n_end || args.m <= 0) return;
-  const WideKernels& kernels = table.of[static_cast<int>(args.type)];
-  (args.panels != nullptr ? kernels.panels : kernels.file)(args, n_begin, n_end);
-}
-
-template <typename V, typename Tiles>
-constexpr WideTable make_wide_table() {
-  using enum WeightType;
-  WideTable table = {};
-  add_wide<V, Tiles, q4_0, q4_1, q5_0, q5_1, q8_0, q2_k, q3_k, q4_k, q5_k, q6_k, iq4_nl, iq4_xs,
-           mxfp4>(table);
-  return table;
-}
 
 }  // namespace
 }  // namespace optima::kernels

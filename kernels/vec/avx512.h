@@ -36,6 +36,7 @@ struct Avx512Vector : VnniDots<Instruction> {
   using Wide = __m512i;
   using WideFloats = __m512;
   static Wide wide_load(const void* p) { return _mm512_loadu_si512(p); }
+  static void wide_store(void* p, Wide a) { _mm512_storeu_si512(p, a); }
   // Four bytes into every lane.
   static Wide wide_broadcast(const void* p) {
     int32_t word;
@@ -45,6 +46,11 @@ struct Avx512Vector : VnniDots<Instruction> {
   static Wide wide_words(int16_t value) { return _mm512_set1_epi16(value); }
   // sum + u * a in groups of four, u unsigned, a signed: no saturation.
   static Wide wide_add_dot(Wide sum, Wide u, Wide a) { return Instruction::add(sum, u, a); }
+  // The same with four bytes of `a`, read where they lie, in every lane.
+  static Wide wide_add_dot_quad(Wide sum, Wide u, const void* a) {
+    return Instruction::add_quad(sum, u, a);
+  }
+  static Wide wide_add_bytes(Wide a, Wide b) { return _mm512_add_epi8(a, b); }
   static Wide wide_fill(int8_t value) { return _mm512_set1_epi8(value); }
   static Wide wide_and(Wide a, Wide b) { return _mm512_and_si512(a, b); }
   static Wide wide_or(Wide a, Wide b) { return _mm512_or_si512(a, b); }

@@ -237,6 +237,13 @@ struct Sim512 {
     for (int i = 0; i < 64; ++i) out.lane[i / 4] += u.lane[i] * static_cast<int8_t>(a.lane[i]);
     return as<Wide>(out);
   }
+  static Wide wide_add_dot_quad(const Wide& sum, const Wide& u, const void* a) {
+    return wide_add_dot(sum, u, wide_broadcast(a));
+  }
+  static void wide_store(void* p, const Wide& a) { memcpy(p, &a, sizeof a); }
+  static Wide wide_add_bytes(const Wide& a, const Wide& b) {
+    return each<Wide>([&](int i) { return static_cast<uint8_t>(a.lane[i] + b.lane[i]); });
+  }
   static Wide wide_fill(int8_t value) {
     return each<Wide>([&](int) { return static_cast<uint8_t>(value); });
   }

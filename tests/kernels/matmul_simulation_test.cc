@@ -4,8 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include "kernels/matmul/arranged.inl.h"
 #include "kernels/matmul/dispatch.inl.h"
 #include "kernels/matmul/panel_dot.inl.h"
+#include "kernels/matmul/rows.h"
 #include "kernels/matmul/tiles.inl.h"
 #include "kernels/vec/sim512.h"
 #include "tests/kernels/bf16_simulation.inl.h"
@@ -18,6 +20,7 @@ namespace {
 using namespace optima::kernels::testing;
 
 constexpr KernelTable kTable = make_table<PanelDot<Sim512>>();
+constexpr WideTable kArranged = make_wide_table<SevensGemm<Sim512>>();
 
 void run(const MatmulArgs& args, int64_t n_begin, int64_t n_end) {
   run_table(kTable, args, n_begin, n_end);
@@ -36,13 +39,26 @@ void pack(const MatmulArgs& args, int64_t n_begin, int64_t n_end, uint8_t* panel
 constexpr Variant<MatmulKernel> kSimulated = {
     "matmul_sim512", kIsaNone, {run, scratch_bytes, 32, panels_bytes, pack}};
 
+void run_arranged(const MatmulArgs& args, int64_t n_begin, int64_t n_end) {
+  if (args.arranged == nullptr) return run(args, n_begin, n_end);
+  run_wide(kArranged, args, n_begin, n_end);
+}
+size_t arranged_scratch(int64_t /*m*/, int64_t k) {
+  return std::max(table_scratch_bytes(k), static_cast<size_t>(arranged_scratch_bytes()));
+}
+constexpr Variant<MatmulKernel> kSimulatedArranged = {
+    "matmul_simarranged",
+    kIsaNone,
+    {run_arranged, arranged_scratch, 32, panels_bytes, pack,
+     arrange_sevens<baseline::quantise_rows>, 5}};
+
 constexpr Variant<MatmulKernel> kSimulatedBf16 = {
     "matmul_simbf16", kIsaNone, {run_bf16<Sim512, run>, scratch_bytes, 32, nullptr, nullptr}};
 
-constexpr WideTable kWideTable = make_wide_table<Sim512, SimulatedTiles>();
+constexpr WideTable kWideTable = make_wide_table<TileGemm<Sim512, SimulatedTiles>>();
 
 void run_tiles(const MatmulArgs& args, int64_t n_begin, int64_t n_end) {
-  if (args.rounded == nullptr) return run(args, n_begin, n_end);
+  if (args.arranged == nullptr) return run(args, n_begin, n_end);
   run_wide(kWideTable, args, n_begin, n_end);
   EXPECT_FALSE(SimulatedTiles::state().in_use);
 }
@@ -59,7 +75,10 @@ constexpr Variant<MatmulKernel> kSimulatedTiles = {
 // The rows of a simulated CPU that this one can run.
 void check_all(WeightType type, int64_t m, int64_t n, int64_t k) {
   check(kSimulated, type, m, n, k);
-  if (n == 35 && (m == 9 || m == 33)) check(kSimulatedTiles, type, m, n, k);
+  if (n == 35 && (m == 9 || m == 33)) {
+    check(kSimulatedTiles, type, m, n, k, WideWeights::rounded);
+    check(kSimulatedArranged, type, m, n, k);
+  }
   for (const Variant<MatmulKernel>& row : simulated_rows(type)) check(row, type, m, n, k);
 }
 
@@ -85,9 +104,12 @@ TEST_P(MatmulSimulationTest, LargeShapesEqualTheReference) {
 
 // Beyond one group of weight rows (256), one stretch of k (2,048) and 32 activation rows.
 TEST(MatmulSimulatedTiles, LargeShapesEqualTheReference) {
-  check(kSimulatedTiles, WeightType::q4_1, 70, 300, 2304);
-  check(kSimulatedTiles, WeightType::q6_k, 33, 273, 2304);
-  check(kSimulatedTiles, WeightType::q8_0, 48, 31, 4128);
+  check(kSimulatedTiles, WeightType::q4_1, 70, 300, 2304, WideWeights::rounded);
+  check(kSimulatedArranged, WeightType::q4_1, 70, 300, 2304);
+  check(kSimulatedTiles, WeightType::q6_k, 33, 273, 2304, WideWeights::rounded);
+  check(kSimulatedArranged, WeightType::q6_k, 33, 273, 2304);
+  check(kSimulatedTiles, WeightType::q8_0, 48, 31, 4128, WideWeights::rounded);
+  check(kSimulatedArranged, WeightType::q8_0, 48, 31, 4128);
 }
 
 // The simulation itself, by the manual's words.

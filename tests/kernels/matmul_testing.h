@@ -127,10 +127,11 @@ struct Product {
   // out [m, n + kGuard]: the guard must keep its NaN.
   static constexpr int64_t kGuard = 3;
   enum class Form { file, file_alike, panels, panels_alike };
-  // Whether the product meets rounded activations.
-  bool rounds(const MatmulKernel& kernel, Form form) const {
-    return kernel.round_rows != nullptr && form != Form::file_alike && form != Form::panels_alike &&
-           uses_quantised_activations(type) && m >= kernel.round_from;
+  // Whether the product meets arranged activations.
+  bool arranges(const MatmulKernel& kernel, Form form) const {
+    return kernel.arrange_rows != nullptr && form != Form::file_alike &&
+           form != Form::panels_alike && uses_quantised_activations(type) &&
+           m >= kernel.arrange_from;
   }
   std::vector<float> run(const MatmulKernel& kernel, int64_t split, Form form = Form::file) const {
     std::vector<float> out(static_cast<size_t>(m * (n + kGuard)),
@@ -160,12 +161,12 @@ struct Product {
       args.panels = aligned;
       args.weights = nullptr;
     }
-    std::vector<unsigned char> rounded;
-    if (rounds(kernel, form)) {
-      rounded.resize(quantised_rows_bytes(m, k));
-      kernel.round_rows(x.data(), k, 0, m / 2, rounded.data());
-      kernel.round_rows(x.data(), k, m / 2, m, rounded.data());
-      args.rounded = rounded.data();
+    std::vector<unsigned char> arranged;
+    if (arranges(kernel, form)) {
+      arranged.resize(quantised_rows_bytes(m, k));
+      kernel.arrange_rows(x.data(), k, 0, m / 2, arranged.data());
+      kernel.arrange_rows(x.data(), k, m / 2, m, arranged.data());
+      args.arranged = arranged.data();
       args.xq = {};
     }
     kernel.run(args, split, n);
@@ -241,9 +242,15 @@ inline std::vector<Variant<MatmulKernel>> simulated_rows(WeightType type) {
   return rows;
 }
 
+// What a variant makes of weights that meet arranged activations.
+enum class WideWeights { exact, rounded };
+inline WideWeights wide_weights(const Variant<MatmulKernel>& row) {
+  return (row.isa & kIsaAmx) != 0 ? WideWeights::rounded : WideWeights::exact;
+}
+
 // Runs one variant on one random product and compares it with the reference.
 inline void check(const Variant<MatmulKernel>& row, WeightType type, int64_t m, int64_t n,
-                  int64_t k) {
+                  int64_t k, WideWeights wide) {
   std::mt19937 rng(static_cast<uint32_t>(m * 1000003 + n * 1009 + k) + static_cast<uint32_t>(type));
   Product p(type, m, n, k);
   p.weights = random_weights(type, n, k, rng);
@@ -254,15 +261,20 @@ inline void check(const Variant<MatmulKernel>& row, WeightType type, int64_t m, 
   const bool has_panels = row.fn.pack != nullptr && row.fn.panels_bytes(type, n, k) != 0;
   for (const auto form : {file, file_alike, panels, panels_alike}) {
     if (!has_panels && (form == panels || form == panels_alike)) continue;
-    if (form == panels_alike && row.fn.round_rows == nullptr) continue;  // those of panels
-    const bool rounds = p.rounds(row.fn, form);
+    if (form == panels_alike && row.fn.arrange_rows == nullptr) continue;  // those of panels
+    const bool rounds = wide == WideWeights::rounded && p.arranges(row.fn, form);
     const std::vector<float> got = p.run(row.fn, n / 3, form);
     expect_near_reference(p, got, want, row.name, rounds ? std::ldexp(1.0, -9) : 0);
     if (::testing::Test::HasFatalFailure()) return;
-    if (form == file || rounds) continue;  // the sums of a row may depend on what is beside it
+    // The sums of a row may depend on what is beside it.
+    if (form == file || rounds) continue;
     expect_rows_alone_equal(p, row, got, form);
     if (::testing::Test::HasFatalFailure()) return;
   }
+}
+inline void check(const Variant<MatmulKernel>& row, WeightType type, int64_t m, int64_t n,
+                  int64_t k) {
+  check(row, type, m, n, k, wide_weights(row));
 }
 
 }  // namespace optima::kernels::testing

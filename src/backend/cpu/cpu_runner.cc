@@ -48,6 +48,18 @@ size_t partial_bytes(const graph::Program& program) {
   return round_line(static_cast<size_t>(floats * kSplitTokensMax) * sizeof(float));
 }
 
+// Whether all quantised weights of the steps have panels.
+bool all_in_panels(const std::vector<graph::Step>& steps, const std::vector<StepWeights>& weights) {
+  for (size_t s = 0; s < steps.size(); ++s) {
+    const auto* step = std::get_if<graph::MatmulStep>(&steps[s].work);
+    for (size_t p = 0; step != nullptr && p < step->parts.size(); ++p)
+      if (weights[s][p] == nullptr &&
+          kernels::uses_quantised_activations(step->parts[p].weight.type))
+        return false;
+  }
+  return true;
+}
+
 class CpuRunner final : public Runner {
  public:
   CpuRunner(graph::Program program, const KernelTable& kernels, const RunnerParts& parts)
@@ -80,6 +92,11 @@ class CpuRunner final : public Runner {
       for (const StepWeights& step : *steps)
         for (const PackedWeight* weight : step)
           packed_bytes_ += weight == nullptr ? 0 : weight->bytes;
+    // Arranged or not, rows have the same products with panels, but not without.
+    if (kernels_.row_sums == kernels::RowSums::alike &&
+        !(all_in_panels(program_.body, body_weights_) &&
+          all_in_panels(program_.head, head_weights_)))
+      kernels_.matmul.arrange_rows = nullptr;
     return {};
   }
 

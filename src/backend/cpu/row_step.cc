@@ -183,9 +183,9 @@ class RowRunner {
   }
 
   void operator()(const graph::QuantiseRow& op) const {
-    if (reads_rounded(*pass_.kernels, rows_))
-      return pass_.kernels->matmul.round_rows(floats_at(pass_, op.in), op.in.width, tile_.begin,
-                                              tile_.end, pass_.arena + op.out_offset);
+    if (reads_arranged(*pass_.kernels, rows_))
+      return pass_.kernels->matmul.arrange_rows(floats_at(pass_, op.in), op.in.width, tile_.begin,
+                                                tile_.end, pass_.arena + op.out_offset);
     const kernels::QuantisedRows rows =
         kernels::quantised_rows_at(pass_.arena + op.out_offset, op.rows_max, op.in.width);
     pass_.kernels->quantise_rows(floats_at(pass_, op.in), op.in.width, tile_.begin, tile_.end,

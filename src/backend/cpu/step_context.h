@@ -39,11 +39,10 @@ inline float* floats_at(const Pass& pass, const graph::Place& place) {
 // Rows that a thread computes at a time, so that they stay in its first-level cache.
 inline constexpr int64_t kTileRows = 16;
 
-// Whether products of so many rows meet activations rounded to bfloat16 (MatmulArgs::rounded) where
-// fewer meet quantised ones.
-inline bool reads_rounded(const KernelTable& kernels, int64_t rows) {
-  return kernels.matmul.round_rows != nullptr && rows >= kernels.matmul.round_from &&
-         kernels.row_sums == kernels::RowSums::fastest;
+// Whether products of so many rows meet activations in a form of the kernel's own
+// (MatmulArgs::arranged) where fewer meet quantised ones.
+inline bool reads_arranged(const KernelTable& kernels, int64_t rows) {
+  return kernels.matmul.arrange_rows != nullptr && rows >= kernels.matmul.arrange_from;
 }
 
 // Parts of an arena begin at cache lines.

@@ -173,8 +173,8 @@ kernels::MatmulArgs arguments(const graph::MatmulStep& step, size_t part_index, 
   args.x = floats_at(pass, step.in);
   if (step.quantised_offset >= 0) {
     std::byte* block = pass.arena + step.quantised_offset;
-    if (reads_rounded(*pass.kernels, rows))
-      args.rounded = block;
+    if (reads_arranged(*pass.kernels, rows))
+      args.arranged = block;
     else
       args.xq = kernels::quantised_rows_at(block, step.rows_max, step.in.width);
   }

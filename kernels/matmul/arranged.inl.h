@@ -1,0 +1,328 @@
+// Quantised weights times many activation rows by VNNI's instruction, in a form of activations
+// that suits it: seven rows side by side, block after block, so that one piece of memory holds all
+// that a block needs. Codes stay in registers and meet the rows' quads where they lie, as the
+// instruction's operand in memory: no broadcasts stand between the products. Codes of all types
+// are unsigned with an offset of 128, so that what starts the sums can be computed beforehand:
+//   Σ (code - 128) q = -128 Σ q + Σ code q
+//
+//   for 128 weight rows
+//     for a stretch of <= 2048 k      (two of gemm.inl.h, each summed by itself)
+//       unpack 8 panels           (they stay in L2)
+//       for seven rows            (they stay in L1 while the panels pass over them)
+//         for two panels: ArrangedDot::run
+//
+// The numbers and their order are those of tile_dot.inl.h and panel_dot.inl.h, so the products are
+// equal to theirs bit for bit.
+#pragma once
+
+#include <stdint.h>
+#include <string.h>
+
+#include "kernels/matmul/wide_table.inl.h"
+
+namespace optima::kernels {
+namespace {
+
+// Two panels times seven rows: 14 sums of int32, 14 of fp32, two vectors of codes.
+constexpr int kArrangedRows = 7;
+constexpr int kArrangedPanels = 2;
+
+// A block of 32 k of seven activation rows. What rows that do not exist hold does not matter.
+struct ArrangedBlock {
+  int8_t q[kArrangedRows][kActivationBlock];
+  float scale[kArrangedRows];
+  int32_t start[2][kArrangedRows];  // -128 Σ q of each half
+  int32_t whole[kArrangedRows];     // of both
+  float sum_x[kArrangedRows];
+  float sum_x16[2][kArrangedRows];
+};
+
+static_assert(sizeof(ArrangedBlock) <= kArrangedRows * kArrangedBytesMax);
+
+constexpr int kArrangedOffset = 128;
+constexpr int64_t kArrangedGroup = 8;  // panels
+constexpr int64_t kArrangedStretch = 2 * kStretchBlocks;
+
+// MatmulKernel::arrange_rows: [rows / 7, rounded up][k / 32] ArrangedBlock. Quantise is a row of
+// quantise_rows_variants().
+template <QuantiseRowsFn Quantise>
+void arrange_sevens(const float* x, int64_t k, int64_t row_begin, int64_t row_end, void* arranged) {
+  constexpr int64_t kPiece = 32;  // blocks
+  int8_t q[kPiece * kActivationBlock];
+  float scale[kPiece];
+  float sum_x[kPiece];
+  float sum_x16[2 * kPiece];
+  int16_t pairs[2 * kPiece];
+  int16_t pairs16[4 * kPiece];
+  const int64_t blocks = k / kActivationBlock;
+  for (int64_t row = row_begin; row < row_end; ++row) {
+    const int64_t r = row % kArrangedRows;
+    ArrangedBlock* to = static_cast<ArrangedBlock*>(arranged) + row / kArrangedRows * blocks;
+    for (int64_t first = 0; first < blocks; first += kPiece) {
+      const int64_t count = blocks - first < kPiece ? blocks - first : kPiece;
+      const int64_t values = count * kActivationBlock;
+      Quantise(x + row * k + first * kActivationBlock, values, 0, 1,
+               {q, scale, sum_x, sum_x16, pairs, pairs16, values});
+      for (int64_t b = 0; b < count; ++b, ++to) {
+        memcpy(to->q[r], q + b * kActivationBlock, kActivationBlock);
+        to->scale[r] = scale[b];
+        to->sum_x[r] = sum_x[b];
+        for (int part = 0; part < 2; ++part) {
+          const int16_t* pair = pairs16 + 2 * (2 * b + part);
+          to->start[part][r] = -kArrangedOffset * (pair[0] + pair[1]);
+          to->sum_x16[part][r] = sum_x16[2 * b + part];
+        }
+        to->whole[r] = to->start[0][r] + to->start[1][r];
+      }
+    }
+  }
+}
+
+template <int Parts>
+struct TileConstants {
+  float c[Parts][16];
+};
+template <>
+struct TileConstants<0> {};
+
+// A TileBlock whose codes have the offset 128, and only what its type has.
+template <TileTraits Traits>
+struct alignas(64) ArrangedTile : TileConstants<Traits.has_min ? 32 / Traits.sub : 0> {
+  uint8_t codes[8][64];
+  float d[32 / Traits.sub][16];
+};
+
+template <typename Vector, TileTraits Traits>
+struct ArrangedDot {
+  using V = Vector;
+  using Wide = typename V::Wide;
+  using WideFloats = typename V::WideFloats;
+  using Tile = ArrangedTile<Traits>;
+  static constexpr int kParts = 32 / Traits.sub;
+  static constexpr int kQuads = 8 / kParts;
+
+  static void put_tile(const TileBlock& block, int offset, Tile& tile) {
+    const Wide more = V::wide_fill(static_cast<int8_t>(kArrangedOffset - offset));
+    for (int j = 0; j < 8; ++j) {
+      V::wide_store(tile.codes[j], V::wide_add_bytes(V::wide_load(block.codes[j]), more));
+    }
+    memcpy(tile.d, block.d, sizeof tile.d);
+    if constexpr (Traits.has_min) memcpy(tile.c, block.c, sizeof tile.c);
+  }
+
+  // Where products belong: `out` is that of the first activation row and the first panel's first
+  // weight row.
+  struct Target {
+    float* out;
+    int64_t stride;
+    int rows;        // of the panels, to store
+    int accumulate;  // 1: add to out, 0: overwrite
+  };
+
+  // Of P panels, `next` tiles apart, and of C rows of a group, from `first` on.
+  template <int P, int C>
+  struct Sums {
+    const Tile* tile;
+    int64_t next;
+    int first;
+    WideFloats sum[P][C];
+
+    // The integer sums of a block, or of one of its halves.
+    void multiply(const ArrangedBlock& x, int64_t b, int part, Wide (&dot)[P][C]) const {
+      const int32_t* start = (kParts == 1 ? x.whole : x.start[part]) + first;
+      for (int c = 0; c < C; ++c) {
+        for (int p = 0; p < P; ++p) dot[p][c] = V::wide_broadcast(start + c);
+      }
+#pragma GCC unroll 8
+      for (int j = part * kQuads; j < (part + 1) * kQuads; ++j) {
+        Wide w[P];
+        for (int p = 0; p < P; ++p) w[p] = V::wide_load(tile[p * next + b].codes[j]);
+#pragma GCC unroll 7
+        for (int c = 0; c < C; ++c) {
+          const int8_t* quad = x.q[first + c] + 4 * j;
+          for (int p = 0; p < P; ++p) dot[p][c] = V::wide_add_dot_quad(dot[p][c], w[p], quad);
+        }
+      }
+    }
+
+    void add_block(const ArrangedBlock& x, int64_t b) {
+      Wide dot[P][C];
+      multiply(x, b, 0, dot);
+      WideFloats both[P][C];
+      if constexpr (kParts == 2) {
+        for (int p = 0; p < P; ++p) {
+          const WideFloats d = V::wide_load_floats(tile[p * next + b].d[0]);
+          for (int c = 0; c < C; ++c) both[p][c] = V::wide_mul(V::wide_to_float(dot[p][c]), d);
+        }
+        multiply(x, b, 1, dot);
+      }
+      for (int p = 0; p < P; ++p) {
+        const Tile& at = tile[p * next + b];
+        const WideFloats d = V::wide_load_floats(at.d[kParts - 1]);
+        for (int c = 0; c < C; ++c) {
+          const WideFloats value = V::wide_to_float(dot[p][c]);
+          const WideFloats scale = V::wide_set(x.scale[first + c]);
+          if constexpr (kParts == 1) {
+            sum[p][c] = V::wide_fma(value, V::wide_mul(d, scale), sum[p][c]);
+          } else {
+            sum[p][c] = V::wide_fma(V::wide_fma(value, d, both[p][c]), scale, sum[p][c]);
+          }
+        }
+        if constexpr (Traits.has_min) add_constants(x, at, sum[p]);
+      }
+    }
+
+    void add_constants(const ArrangedBlock& x, const Tile& at, WideFloats (&sums)[C]) const {
+      for (int part = 0; part < kParts; ++part) {
+        const WideFloats constant = V::wide_load_floats(at.c[part]);
+        const float* sum_x = (kParts == 1 ? x.sum_x : x.sum_x16[part]) + first;
+        for (int c = 0; c < C; ++c) {
+          sums[c] = V::wide_fma(constant, V::wide_set(sum_x[c]), sums[c]);
+        }
+      }
+    }
+  };
+
+  // Blocks of a group of activation rows, summed `part` at a time.
+  struct Blocks {
+    const ArrangedBlock* x;
+    int64_t count, part;
+  };
+
+  template <int P, int C>
+  [[gnu::noinline]] static void run(const Tile* tile, int64_t next, const Blocks& blocks, int first,
+                                    const Target& target) {
+    for (int c = 0; c < C; ++c) {  // it is not in the cache, and is read where sums are added
+      for (int p = 0; p < P; ++p) {
+        __builtin_prefetch(target.out + c * target.stride + p * kPanelRows);
+      }
+    }
+    Sums<P, C> sums;
+    sums.tile = tile;
+    sums.next = next;
+    sums.first = first;
+    for (int64_t b = 0; b < blocks.count; b += blocks.part) {
+      for (auto& panel : sums.sum) {
+        for (WideFloats& sum : panel) sum = V::wide_zero();
+      }
+      const int64_t end = b + blocks.part < blocks.count ? b + blocks.part : blocks.count;
+      for (int64_t i = b; i < end; ++i) sums.add_block(blocks.x[i], i);
+      store(sums, target, b == 0 ? target.accumulate : 1);
+    }
+  }
+
+  template <int P, int C>
+  static void store(const Sums<P, C>& sums, const Target& target, int accumulate) {
+    for (int p = 0; p < P; ++p) {
+      const int rest = target.rows - p * kPanelRows;
+      const int rows = rest < kPanelRows ? rest : kPanelRows;
+      for (int c = 0; c < C; ++c) {
+        float* out = target.out + c * target.stride + p * kPanelRows;
+        WideFloats value = sums.sum[p][c];
+        if (accumulate != 0) value = V::wide_add_first(value, out, rows);
+        V::wide_store_first(out, value, rows);
+      }
+    }
+  }
+
+  // A panel and the last rows, fewer than seven.
+  static void run_rest(const Tile* tile, const Blocks& blocks, int rows, Target target) {
+    int first = 0;
+    const auto step = [&]<int C>(Indices<C>) {
+      for (; rows - first >= C; first += C, target.out += C * target.stride) {
+        run<1, C>(tile, 0, blocks, first, target);
+      }
+    };
+    step(Indices<4>{});
+    step(Indices<2>{});
+    step(Indices<1>{});
+  }
+};
+
+template <typename V, typename Rows>
+class ArrangedGemm {
+ public:
+  explicit ArrangedGemm(const MatmulArgs& args)
+      : args_(args),
+        x_(static_cast<const ArrangedBlock*>(args.arranged)),
+        blocks_(args.k / kActivationBlock),
+        part_(stretch_blocks(blocks_)),
+        stage_(tiles_in(args.scratch)),
+        tiles_(reinterpret_cast<Tile*>(stage_ + kArrangedStretch)) {}
+
+  void run(int64_t n_begin, int64_t n_end) const {
+    constexpr int64_t kGroupRows = kArrangedGroup * kPanelRows;
+    const int64_t stretch = 2 * part_;
+    for (int64_t n = n_begin; n < n_end; n += kGroupRows) {
+      const int64_t end = n + kGroupRows < n_end ? n + kGroupRows : n_end;
+      for (int64_t block = 0; block < blocks_; block += stretch) {
+        const int64_t count = blocks_ - block < stretch ? blocks_ - block : stretch;
+        for (int64_t row = n; row < end; row += kPanelRows) {
+          unpack(row, rows_from(row, end, 1), block, count,
+                 tiles_ + (row - n) / kPanelRows * count);
+        }
+        for (int64_t m = 0; m < args_.m; m += kArrangedRows) multiply(n, end, block, count, m);
+      }
+    }
+  }
+
+ private:
+  using Dot = ArrangedDot<V, Rows::kTraits>;
+  using Tile = typename Dot::Tile;
+
+  // Rows of the next `panels` panels that exist.
+  static int rows_from(int64_t row, int64_t end, int panels) {
+    return static_cast<int>(end - row < panels * kPanelRows ? end - row : panels * kPanelRows);
+  }
+
+  void unpack(int64_t row, int rows, int64_t block, int64_t count, Tile* tiles) const {
+    Rows::unpack(args_, row, rows, block, count, stage_);
+    for (int64_t b = 0; b < count; ++b) Dot::put_tile(stage_[b], Rows::kOffset, tiles[b]);
+  }
+
+  // The group of weight rows times up to seven activation rows from m on.
+  void multiply(int64_t n, int64_t n_end, int64_t block, int64_t count, int64_t m) const {
+    const typename Dot::Blocks blocks = {x_ + m / kArrangedRows * blocks_ + block, count, part_};
+    const int64_t columns = args_.m - m;
+    const Tile* tiles = tiles_;
+    int panels = kArrangedPanels;
+    for (int64_t row = n; row < n_end; row += panels * kPanelRows, tiles += panels * count) {
+      if (columns < kArrangedRows || n_end - row <= kPanelRows) panels = 1;
+      const typename Dot::Target target = {args_.out + m * args_.out_stride + row, args_.out_stride,
+                                           rows_from(row, n_end, panels), block == 0 ? 0 : 1};
+      if (columns < kArrangedRows) {
+        Dot::run_rest(tiles, blocks, static_cast<int>(columns), target);
+      } else if (panels == 1) {
+        Dot::template run<1, kArrangedRows>(tiles, count, blocks, 0, target);
+      } else {
+        Dot::template run<2, kArrangedRows>(tiles, count, blocks, 0, target);
+      }
+    }
+  }
+
+  const MatmulArgs& args_;
+  const ArrangedBlock* x_;
+  int64_t blocks_;    // of 32 k in a row
+  int64_t part_;      // blocks that the other kernels sum at a time
+  TileBlock* stage_;  // a panel's stretch
+  Tile* tiles_;       // [panels][blocks of the stretch]
+};
+
+constexpr int64_t arranged_scratch_bytes() {
+  constexpr auto kTile = static_cast<int64_t>(sizeof(ArrangedTile<TileTraits{16, true, false}>));
+  return kArrangedStretch * static_cast<int64_t>(sizeof(TileBlock)) +
+         kArrangedGroup * kArrangedStretch * kTile + 64;
+}
+
+// For the table (wide_table.inl.h).
+template <typename Vector>
+struct SevensGemm {
+  using V = Vector;
+  template <typename Rows>
+  static void run(const MatmulArgs& args, int64_t n_begin, int64_t n_end) {
+    ArrangedGemm<V, Rows>(args).run(n_begin, n_end);
+  }
+};
+
+}  // namespace
+}  // namespace optima::kernels
