@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Does the library work on 64-bit Arm? Cross-builds it, the program and the tests of kernels, graph
 # and engine (preset aarch64), runs the kernels' tests under qemu-user once for each level of
-# instruction sets, the others once, and asks the model of examples/quickstart.sh what it asks, at
+# instruction sets, the others once, and has the model of examples/quickstart.sh count, at
 # each level: the answer must be that of x86. Emulation says nothing of speed.
 # An hour on two cores, most of it the tests. Installs what it uses from Debian 12 (as root or with
 # sudo), the foreign architecture arm64 included.
@@ -16,9 +16,10 @@ build=build/aarch64
 levels=(cortex-a72 neoverse-n1 max)
 declare -A lacks=([cortex-a72]="matmul_neoni8mm matmul_neondot" [neoverse-n1]="matmul_neoni8mm" [max]="")
 # What SmolLM2 answers on x86.
-wanted='The capital of France is Paris.
-
-The answer is: 2018-01-22 12:1'
+# A prompt on which the best token leads by 1.9 and more at each step (fp32): how activations are rounded
+# does not choose the answer. That of quickstart has margins of 0.2.
+prompt='1, 2, 3, 4, 5, 6, 7, 8,'
+wanted='1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14,'
 
 as_root=()
 [[ $(id -u) -eq 0 ]] || as_root=(sudo)
@@ -49,8 +50,8 @@ run() {  # run LEVEL PROGRAM ARGUMENTS...
 
 model=$(examples/get_model.sh smollm2)
 for level in "${levels[@]}"; do
-  answer="The capital of France is$(run "$level" optima run "$model" \
-    -p "The capital of France is" -n 24)"
+  answer="$prompt$(run "$level" optima run "$model" \
+    -p "$prompt" -n 23)"
   echo "== $level: $answer"
   [[ $answer == "$wanted" ]] || { echo "wanted: $wanted"; exit 1; }
 done

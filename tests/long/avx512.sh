@@ -2,8 +2,8 @@
 # Do the kernels for AVX-512 compute the right thing on a CPU that has it? Where none is at hand:
 # boots a small Linux in Bochs, which emulates a whole Skylake-X machine (AVX-512 F, BW, DQ, VL)
 # instruction by instruction on any x86, compares there every variant of products with the reference
-# on STEPS random shapes and of attention on a twentieth of them, and asks the model of
-# examples/quickstart.sh what it asks: the answer must be the same. The one instruction of VNNI,
+# on STEPS random shapes and of attention on a twentieth of them, and has the model of
+# examples/quickstart.sh count: it must go on rightly. The one instruction of VNNI,
 # which that machine lacks (and Linux does not start on the one that has it), is simulated by
 # others. Emulation says nothing of speed. Half an hour on one core. Installs what it uses from
 # Debian 12 (as root or with sudo); the kernel is unpacked, not installed.
@@ -14,10 +14,10 @@ steps=${1:-100}
 # These rows must not be missing.
 rows="attention_avx512 attention_split_avx512 read_avx512"
 build=build/release
-prompt='The capital of France is'
-wanted='The capital of France is Paris.
-
-The answer is: 2018-01-22 12:1'
+# A prompt on which the best token leads by 1.9 and more at each step (fp32): how activations are rounded
+# does not choose the answer. That of quickstart has margins of 0.2.
+prompt='1, 2, 3, 4, 5, 6, 7, 8,'
+wanted='1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14,'
 
 as_root=()
 [[ $(id -u) -eq 0 ]] || as_root=(sudo)
@@ -56,7 +56,7 @@ cat >"$root/init" <<END
 exec </dev/null >/dev/ttyS0 2>&1
 export TMPDIR=/tmp
 echo "[answer]"
-$PWD/$build/bin/optima run /model.gguf -p '$prompt' -n 24 2>/dev/null
+$PWD/$build/bin/optima run /model.gguf -p '$prompt' -n 23 2>/dev/null
 echo
 echo "[end of the answer]"
 tests() {
