@@ -8,6 +8,7 @@
 #include "base/status.h"
 #include "graph/batch.h"
 #include "graph/program.h"
+#include "kernels/vocabulary/vocabulary.h"
 
 namespace optima::backend {
 
@@ -38,6 +39,8 @@ class Runner {
   virtual Result<float*> run_head(const graph::Batch& batch, int64_t begin, int64_t count) = 0;
   // The first largest of one row of run_head()'s result; -1 when all are NaN.
   virtual int64_t argmax(const float* row) const = 0;
+  // The passes over such a row that sampling makes. Valid beyond the runner's life.
+  virtual kernels::VocabularyKernel vocabulary_kernel() const = 0;
   virtual int64_t arena_bytes() const = 0;
 };
 

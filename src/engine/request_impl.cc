@@ -114,7 +114,10 @@ Status RequestImpl::prepare() {
     pooler_.emplace(*spec_.embedding, *session_->model_impl().config());
     return {};
   }
-  sampler_.emplace(spec_.sampling, static_cast<int32_t>(session_->runner().vocabulary));
+  static_assert(sampling::kBlock == kernels::kVocabularyBlock);
+  const kernels::VocabularyKernel kernel = session_->runner().runner->vocabulary_kernel();
+  passes_ = {kernel.maxima, kernel.weights, kernel.masses};
+  sampler_.emplace(spec_.sampling, static_cast<int32_t>(session_->runner().vocabulary), passes_);
   if (spec_.grammar) {
     OPTIMA_ASSIGN(auto grammar, session_->model_impl().grammar(*spec_.grammar));
     grammar_.emplace(std::move(grammar));

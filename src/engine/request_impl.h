@@ -208,6 +208,7 @@ class RequestImpl final : public Request, public std::enable_shared_from_this<Re
   bool moving_ = false;
   Spill spill_;
   int64_t computed_ = 0;  // tokens whose KV was there once; what they were scored for is done
+  sampling::Passes passes_ = sampling::kPlainPasses;  // of the session's runner
   std::optional<sampling::Sampler> sampler_;
   std::optional<sampling::GrammarState> grammar_;
   std::optional<tokenizer::Detokenizer> detokenizer_;

@@ -35,7 +35,7 @@ Status RequestImpl::take_logits(const ScoredRow& row, std::span<float> logits) {
   if (spec_.prompt_logprobs_from >= 0 && target >= spec_.prompt_logprobs_from &&
       target < prompt_tokens_)
     result_.prompt_logprobs.push_back(
-        sampling::logprob_of(logits, session_->tokens_[static_cast<size_t>(target)]));
+        sampling::logprob_of(logits, session_->tokens_[static_cast<size_t>(target)], passes_));
   return row.sample ? sample(logits) : Status();
 }
 

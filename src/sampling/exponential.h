@@ -1,5 +1,5 @@
-// Sums over a whole vocabulary, a quarter of a million logits per token, in forms that the compiler
-// turns into vector code: independent lanes, no branches, no library call per element.
+// For passes over a whole vocabulary, a quarter of a million logits per token, in forms that the
+// compiler turns into vector code: independent lanes, no branches, no library call per element.
 #pragma once
 
 #include <algorithm>
@@ -62,24 +62,6 @@ inline Extent extent_of(std::span<const float> values) {
     extent.nans += value != value;
   }
   return extent;
-}
-
-// Sum of exp(value - highest), in double.
-inline double exp_sum(std::span<const float> values, float highest) {
-  constexpr size_t kBlock = 256, kLanes = 8;
-  std::array<double, kLanes> sums{};
-  std::array<float, kBlock> terms;
-  while (!values.empty()) {
-    const std::span<const float> block = values.first(std::min(kBlock, values.size()));
-    values = values.subspan(block.size());
-    terms.fill(0);
-    for (size_t i = 0; i < block.size(); ++i) terms[i] = exp_of_negative(block[i] - highest);
-    for (size_t i = 0; i < kBlock; i += kLanes)
-      for (size_t lane = 0; lane < kLanes; ++lane) sums[lane] += terms[i + lane];
-  }
-  double sum = 0;
-  for (const double lane : sums) sum += lane;
-  return sum;
 }
 
 }  // namespace optima::sampling

@@ -6,31 +6,25 @@
 #include <cmath>
 #include <limits>
 
-#include "sampling/exponential.h"
+#include "sampling/passes.h"
 #include "sampling/truncation.h"
 
 namespace optima::sampling {
-
-double log_sum_exp(std::span<const float> logits) {
-  const float highest = extent_of(logits).highest;
-  if (!std::isfinite(highest)) return highest;
-  return highest + std::log(exp_sum(logits, highest));
-}
 
 float logprob_from(float logit, double normaliser) {
   const double value = logit - normaliser;
   return std::isnan(value) ? -std::numeric_limits<float>::infinity() : static_cast<float>(value);
 }
 
-float logprob_of(std::span<const float> logits, int32_t token) {
-  return logprob_from(logits[static_cast<size_t>(token)], log_sum_exp(logits));
+float logprob_of(std::span<const float> logits, int32_t token, const Passes& passes) {
+  return logprob_from(logits[static_cast<size_t>(token)], log_sum_exp(passes, logits));
 }
 
-std::vector<TokenLogprob> top_logprobs(std::span<const float> logits, int32_t count,
-                                       double normaliser) {
+std::vector<TokenLogprob> top_logprobs(std::span<const float> logits, const Survey& survey,
+                                       int32_t count, double normaliser) {
   std::vector<Candidate> candidates;
   const auto possible = static_cast<int32_t>(logits.size());
-  gather_top(logits, extent_of(logits).highest, std::min(count, possible), candidates);
+  gather_top(logits, survey, std::min(count, possible), candidates);
   std::sort(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) {
     return a.logit != b.logit ? a.logit > b.logit : a.token < b.token;
   });
@@ -42,7 +36,9 @@ std::vector<TokenLogprob> top_logprobs(std::span<const float> logits, int32_t co
 }
 
 std::vector<TokenLogprob> top_logprobs(std::span<const float> logits, int32_t count) {
-  return top_logprobs(logits, count, log_sum_exp(logits));
+  std::vector<float> maxima;
+  const Survey survey = survey_of(kPlainPasses, logits, maxima);
+  return top_logprobs(logits, survey, count, log_sum_exp(kPlainPasses, logits));
 }
 
 }  // namespace optima::sampling

@@ -9,14 +9,11 @@
 
 namespace optima::sampling {
 
-// ln of the sum of exp(logit). NaN counts as -inf; -inf when nothing is left.
-double log_sum_exp(std::span<const float> logits);
-
 // logit - normaliser; -inf where that is not a number.
 float logprob_from(float logit, double normaliser);
 
 // Best first, equal ones by token; fewer than `count` when fewer are possible at all.
-std::vector<TokenLogprob> top_logprobs(std::span<const float> logits, int32_t count,
-                                       double normaliser);
+std::vector<TokenLogprob> top_logprobs(std::span<const float> logits, const Survey& survey,
+                                       int32_t count, double normaliser);
 
 }  // namespace optima::sampling

@@ -16,7 +16,6 @@
 
 #include "base/text.h"
 #include "sampling/dry.h"
-#include "sampling/exponential.h"
 #include "sampling/logprobs.h"
 #include "sampling/mirostat.h"
 #include "sampling/penalties.h"
@@ -113,13 +112,20 @@ Status check_newer(const SamplingParams& params, int32_t vocabulary_size) {
   return check_combinations(params);
 }
 
-Status check_logits(const Extent& extent, size_t vocabulary) {
-  if (extent.nans > 0)
-    return Status(Code::internal, text(extent.nans, " of ", vocabulary, " logits are NaN"));
-  if (std::isfinite(extent.highest)) return {};
-  return Status(Code::internal, extent.highest > 0 ? text("a logit of ", vocabulary, " is +inf")
+Status check_logits(const Survey& survey, size_t vocabulary) {
+  if (survey.nans > 0)
+    return Status(Code::internal, text(survey.nans, " of ", vocabulary, " logits are NaN"));
+  if (std::isfinite(survey.highest)) return {};
+  return Status(Code::internal, survey.highest > 0 ? text("a logit of ", vocabulary, " is +inf")
                                                    : text("no token is possible: all ", vocabulary,
                                                           " logits are -inf"));
+}
+
+// The first place of the largest logit.
+int32_t first_of(std::span<const float> logits, const Survey& survey) {
+  const auto block = std::find(survey.maxima.begin(), survey.maxima.end(), survey.highest);
+  const auto begin = logits.begin() + (block - survey.maxima.begin()) * kBlock;
+  return static_cast<int32_t>(std::find(begin, logits.end(), survey.highest) - logits.begin());
 }
 
 }  // namespace
@@ -144,8 +150,8 @@ Status validate(const SamplingParams& params, int32_t vocabulary_size) {
   return check_newer(params, vocabulary_size);
 }
 
-Sampler::Sampler(SamplingParams params, int32_t vocabulary_size)
-    : params_(std::move(params)), vocabulary_size_(vocabulary_size) {
+Sampler::Sampler(SamplingParams params, int32_t vocabulary_size, const Passes& passes)
+    : params_(std::move(params)), vocabulary_size_(vocabulary_size), passes_(passes) {
   const auto vocabulary = static_cast<size_t>(vocabulary_size);
   if (params_.temperature > 0) candidates_.reserve(vocabulary);
   if (changes_logits()) untouched_.reserve(vocabulary);
@@ -165,11 +171,13 @@ Result<Pick> Sampler::sample(std::span<float> logits, std::span<const int32_t> h
                              int64_t step, const StepLimits& limits) {
   if (logits.size() != static_cast<size_t>(vocabulary_size_))
     return Status(Code::internal, text(logits.size(), " logits for ", vocabulary_size_, " tokens"));
-  Extent extent = extent_of(logits);
-  OPTIMA_TRY(check_logits(extent, logits.size()));
-  const double normaliser = extent.highest + std::log(exp_sum(logits, extent.highest));
+  Survey survey = survey_of(passes_, logits, maxima_);
+  OPTIMA_TRY(check_logits(survey, logits.size()));
+  const double mass = block_masses(passes_, logits, {survey.highest}, masses_);
+  const double normaliser = survey.highest + std::log(mass);
+  survey.masses = masses_;
   Pick pick;
-  if (params_.logprobs > 0) pick.top = top_logprobs(logits, params_.logprobs, normaliser);
+  if (params_.logprobs > 0) pick.top = top_logprobs(logits, survey, params_.logprobs, normaliser);
 
   std::span<const float> original = logits;
   const bool limited = limits.hook != nullptr || limits.mask != nullptr;
@@ -177,20 +185,19 @@ Result<Pick> Sampler::sample(std::span<float> logits, std::span<const int32_t> h
     untouched_.assign(logits.begin(), logits.end());
     original = untouched_;
     OPTIMA_TRY(change_logits(logits, history, limits));
-    extent = extent_of(logits);
-    if (limited && extent.nans == 0 && extent.highest == -std::numeric_limits<float>::infinity())
+    survey = survey_of(passes_, logits, maxima_);
+    if (limited && survey.nans == 0 && survey.highest == -std::numeric_limits<float>::infinity())
       return Status(Code::invalid_state, text("the hook and the grammar leave none of ",
                                               logits.size(), " tokens possible"));
-    Status status = check_logits(extent, logits.size());
+    Status status = check_logits(survey, logits.size());
     if (!status.ok())
       return std::move(status).in(limits.hook != nullptr ? "after bias, penalties and hook"
                                                          : "after bias and penalties");
   }
   if (params_.temperature == 0) {
-    const auto first = std::find(logits.begin(), logits.end(), extent.highest);
-    pick.token = static_cast<int32_t>(first - logits.begin());
+    pick.token = first_of(logits, survey);
   } else {
-    pick.token = draw_token(logits, extent.highest, static_cast<uint64_t>(step));
+    pick.token = draw_token(logits, survey, static_cast<uint64_t>(step));
   }
   pick.logprob = logprob_from(original[static_cast<size_t>(pick.token)], normaliser);
   return pick;
@@ -212,9 +219,16 @@ Status Sampler::change_logits(std::span<float> logits, std::span<const int32_t> 
   return {};
 }
 
-int32_t Sampler::draw_token(std::span<const float> logits, float highest, uint64_t step) {
+int32_t Sampler::draw_token(std::span<const float> logits, const Survey& survey, uint64_t step) {
   const double u = uniform(params_.seed, step, kDrawStream);
-  select_candidates(truncation_of(params_, step), logits, highest, candidates_);
+  const Truncation truncation = truncation_of(params_, step);
+  if (params_.mirostat_tau == 0 && keeps_all(truncation, logits.size())) {
+    const Scale scale{survey.highest, std::max(params_.temperature, kTemperatureLeast)};
+    if (scale.temperature != 1 || survey.masses.empty())
+      block_masses(passes_, logits, scale, masses_);
+    return draw(passes_, logits, scale, masses_, u);
+  }
+  select_candidates(truncation, logits, survey, candidates_);
   if (params_.mirostat_tau == 0) return draw(candidates_, u);
   const Mirostat mirostat{params_.mirostat_tau, value_or(params_.mirostat_eta, kMirostatRate),
                           mirostat_limit_};

@@ -13,6 +13,7 @@
 
 #include "base/status.h"
 #include "sampling/grammar/token_table.h"
+#include "sampling/passes.h"
 #include "sampling/truncation.h"
 
 namespace optima::sampling {
@@ -80,7 +81,7 @@ struct Pick {
 class Sampler {
  public:
   // `params` have passed validate().
-  Sampler(SamplingParams params, int32_t vocabulary_size);
+  Sampler(SamplingParams params, int32_t vocabulary_size, const Passes& passes = kPlainPasses);
 
   // Whether sample() is a plain argmax without log-probabilities, so that the caller may skip it.
   bool greedy_only() const;
@@ -97,11 +98,14 @@ class Sampler {
   bool changes_logits() const;
   Status change_logits(std::span<float> logits, std::span<const int32_t> history,
                        const StepLimits& limits);
-  int32_t draw_token(std::span<const float> logits, float highest, uint64_t step);
+  int32_t draw_token(std::span<const float> logits, const Survey& survey, uint64_t step);
 
   SamplingParams params_;
   int32_t vocabulary_size_;
+  Passes passes_;
   // Reused between steps.
+  std::vector<float> maxima_;   // of the blocks of logits
+  std::vector<double> masses_;  // of the same
   std::vector<Candidate> candidates_;
   std::vector<float> untouched_;  // the logits before bias and penalties
   std::vector<int32_t> counts_;   // of tokens in the history; zero between steps
@@ -110,7 +114,7 @@ class Sampler {
 };
 
 // log softmax of one id, and its top-n, of untouched logits. NaN counts as -inf.
-float logprob_of(std::span<const float> logits, int32_t token);
+float logprob_of(std::span<const float> logits, int32_t token, const Passes& passes = kPlainPasses);
 std::vector<TokenLogprob> top_logprobs(std::span<const float> logits, int32_t count);
 
 }  // namespace optima::sampling

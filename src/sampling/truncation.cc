@@ -4,10 +4,12 @@
 // (transformers and vLLM warp by the temperature first; with temperature 1 both orders are the
 // same.)
 //
-// No stage sorts the vocabulary. Top-k keeps a buffer of 2k candidates and a threshold that rises
-// each time it is full. Top-p drops beforehand all that is less likely than (1 - p) / vocabulary:
-// together they are less than 1 - p, so the nucleus is complete without them; what is left, mostly
-// a few hundred, is halved around its median until the border of the nucleus is found.
+// No stage sorts the vocabulary, and blocks of it whose largest logit is too small are passed over.
+// Top-k keeps a buffer of 2k candidates and a threshold that rises each time it is full; it starts
+// from the k-th largest of the blocks' maxima, which so many logits reach. Top-p drops beforehand
+// all that is less likely than (1 - p) / vocabulary: together they are less than 1 - p, so the
+// nucleus is complete without them; what is left, mostly a few hundred, is halved around its median
+// until the border of the nucleus is found.
 #include "sampling/truncation.h"
 
 #include <algorithm>
@@ -16,7 +18,6 @@
 #include <limits>
 
 #include "sampling/dynamic_temperature.h"
-#include "sampling/exponential.h"
 #include "sampling/top_n_sigma.h"
 #include "sampling/xtc.h"
 
@@ -24,38 +25,66 @@ namespace optima::sampling {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
-// A dynamic temperature of 0: all but the best weigh nothing, and nothing is divided by 0.
-constexpr float kTemperatureLeast = 1e-20f;
 
 bool partial(float p) {
   return p > 0 && p < 1;
+}
+
+bool limits_count(const Truncation& truncation, size_t vocabulary) {
+  return truncation.top_k > 0 && static_cast<size_t>(truncation.top_k) < vocabulary;
 }
 
 bool more_likely(const Candidate& a, const Candidate& b) {
   return a.logit != b.logit ? a.logit > b.logit : a.token < b.token;
 }
 
-// weight = exp((logit - highest) / temperature), a block at a time for the sake of vector code.
-void weigh(float highest, float temperature, std::span<Candidate> candidates) {
-  constexpr size_t kBlock = 256;
-  std::array<float, kBlock> terms{};
+// A block at a time for the sake of vector code.
+void weigh(const Passes& passes, Scale scale, std::span<Candidate> candidates) {
+  std::array<float, kBlock> terms;
   while (!candidates.empty()) {
     const std::span<Candidate> block = candidates.first(std::min(kBlock, candidates.size()));
     candidates = candidates.subspan(block.size());
-    for (size_t i = 0; i < block.size(); ++i) terms[i] = (block[i].logit - highest) / temperature;
-    for (float& term : terms) term = exp_of_negative(term);
+    for (size_t i = 0; i < block.size(); ++i) terms[i] = block[i].logit;
+    passes.weights(terms.data(), static_cast<int64_t>(block.size()), scale.highest,
+                   scale.temperature, terms.data());
     for (size_t i = 0; i < block.size(); ++i) block[i].weight = terms[i];
   }
 }
 
+// Calls visit(i) for the logits of all blocks whose maximum may_hold, or is not known.
+template <typename MayHold, typename Visit>
+void visit_blocks(std::span<const float> logits, const Survey& survey, const MayHold& may_hold,
+                  const Visit& visit) {
+  for (size_t begin = 0; begin < logits.size(); begin += kBlock) {
+    if (!survey.maxima.empty() && !may_hold(survey.maxima[begin / kBlock])) continue;
+    const size_t end = std::min(begin + kBlock, logits.size());
+    for (size_t i = begin; i < end; ++i) visit(i);
+  }
+}
+
 // All candidates of at least `floor`, in order of token.
-void gather(std::span<const float> logits, float highest, float floor,
+void gather(std::span<const float> logits, const Survey& survey, float floor,
             std::vector<Candidate>& out) {
   out.clear();
   const float lowest = std::max(floor, std::numeric_limits<float>::lowest());
-  for (size_t i = 0; i < logits.size(); ++i)
-    if (logits[i] >= lowest) out.push_back({static_cast<int32_t>(i), logits[i], 0});
-  weigh(highest, 1, out);
+  const auto enough = [lowest](float logit) { return logit >= lowest; };
+  visit_blocks(logits, survey, enough, [&](size_t i) {
+    if (enough(logits[i])) out.push_back({static_cast<int32_t>(i), logits[i], 0});
+  });
+  weigh(*survey.passes, {survey.highest}, out);
+}
+
+// The largest float below the k-th largest of the maxima: at least k logits are above it. -inf
+// where there are fewer maxima. `scratch` is used and left empty.
+float top_threshold(std::span<const float> maxima, size_t k, std::vector<Candidate>& scratch) {
+  if (maxima.size() < k) return -kInfinity;
+  scratch.clear();
+  for (const float maximum : maxima) scratch.push_back({0, maximum, 0});
+  const auto last = scratch.begin() + static_cast<std::ptrdiff_t>(k) - 1;
+  std::nth_element(scratch.begin(), last, scratch.end(), more_likely);
+  const float least = last->logit;
+  scratch.clear();
+  return std::nextafter(least, -kInfinity);
 }
 
 // Keeps the fewest candidates, the largest logits first, that have `target` mass together. Expected
@@ -90,7 +119,7 @@ float nucleus_floor(float top_p, double mass, float highest, size_t vocabulary) 
 
 }  // namespace
 
-void gather_top(std::span<const float> logits, float highest, int32_t count,
+void gather_top(std::span<const float> logits, const Survey& survey, int32_t count,
                 std::vector<Candidate>& out) {
   out.clear();
   const auto wanted = static_cast<size_t>(std::max(count, 0));
@@ -102,14 +131,15 @@ void gather_top(std::span<const float> logits, float highest, int32_t count,
     return last->logit;
   };
   // A later token must be larger than the last one kept: of equals the earlier stays.
-  float threshold = -kInfinity;
-  for (size_t i = 0; i < logits.size(); ++i) {
-    if (!(logits[i] > threshold)) continue;
+  float threshold = top_threshold(survey.maxima, wanted, out);
+  const auto above = [&threshold](float logit) { return logit > threshold; };
+  visit_blocks(logits, survey, above, [&](size_t i) {
+    if (!above(logits[i])) return;
     out.push_back({static_cast<int32_t>(i), logits[i], 0});
     if (out.size() == 2 * wanted) threshold = cut();
-  }
+  });
   if (out.size() > wanted) cut();
-  weigh(highest, 1, out);
+  weigh(*survey.passes, {survey.highest}, out);
 }
 
 //   Meister et al. 2023, "Locally typical sampling"
@@ -150,31 +180,31 @@ void keep_min_p(float min_p, std::vector<Candidate>& candidates) {
 namespace {
 
 // The candidates before typical and the stages behind it; their mass, where a later stage needs it.
-double first_candidates(const Truncation& truncation, std::span<const float> logits, float highest,
-                        std::vector<Candidate>& out) {
-  const bool by_count =
-      truncation.top_k > 0 && static_cast<size_t>(truncation.top_k) < logits.size();
+double first_candidates(const Truncation& truncation, std::span<const float> logits,
+                        const Survey& survey, std::vector<Candidate>& out) {
+  const float highest = survey.highest;
+  const bool by_count = limits_count(truncation, logits.size());
   const bool by_typicality = partial(truncation.typical_p), by_mass = partial(truncation.top_p);
   double mass = 0;
   if (truncation.top_n_sigma > 0) {
     const float floor = top_n_sigma_floor(truncation.top_n_sigma, logits, highest);
     if (by_count) {
-      gather_top(logits, highest, truncation.top_k, out);
+      gather_top(logits, survey, truncation.top_k, out);
       std::erase_if(out, [&](const Candidate& candidate) { return candidate.logit < floor; });
     } else {
-      gather(logits, highest, floor, out);
+      gather(logits, survey, floor, out);
     }
     mass = mass_of(out);
   } else if (by_count) {
-    gather_top(logits, highest, truncation.top_k, out);
+    gather_top(logits, survey, truncation.top_k, out);
     mass = mass_of(out);
   } else if (by_mass && !by_typicality) {
-    mass = exp_sum(logits, highest);
-    gather(logits, highest, nucleus_floor(truncation.top_p, mass, highest, logits.size()), out);
+    mass = survey.masses.empty() ? exp_sum(*survey.passes, logits, highest) : sum_of(survey.masses);
+    gather(logits, survey, nucleus_floor(truncation.top_p, mass, highest, logits.size()), out);
   } else if (truncation.min_p > 0 && !by_typicality) {
-    gather(logits, highest, highest + std::log(truncation.min_p) - 0.01f, out);
+    gather(logits, survey, highest + std::log(truncation.min_p) - 0.01f, out);
   } else {
-    gather(logits, highest, -kInfinity, out);
+    gather(logits, survey, -kInfinity, out);
     mass = mass_of(out);
   }
   return mass;
@@ -182,9 +212,22 @@ double first_candidates(const Truncation& truncation, std::span<const float> log
 
 }  // namespace
 
+bool keeps_all(const Truncation& truncation, size_t vocabulary) {
+  return !limits_count(truncation, vocabulary) && !partial(truncation.typical_p) &&
+         !partial(truncation.top_p) && truncation.min_p == 0 && truncation.top_n_sigma == 0 &&
+         truncation.xtc_threshold == 0 && truncation.dynamic_range == 0;
+}
+
 void select_candidates(const Truncation& truncation, std::span<const float> logits, float highest,
                        std::vector<Candidate>& out) {
-  double mass = first_candidates(truncation, logits, highest, out);
+  Survey survey;
+  survey.highest = highest;
+  select_candidates(truncation, logits, survey, out);
+}
+
+void select_candidates(const Truncation& truncation, std::span<const float> logits,
+                       const Survey& survey, std::vector<Candidate>& out) {
+  double mass = first_candidates(truncation, logits, survey, out);
   if (partial(truncation.typical_p)) {
     keep_typical(truncation.typical_p, mass, logits, out);
     mass = mass_of(out);
@@ -204,7 +247,7 @@ void select_candidates(const Truncation& truncation, std::span<const float> logi
   // Relative to the best that is left, so that its weight is 1 at any temperature.
   float best = -kInfinity;
   for (const Candidate& candidate : out) best = std::max(best, candidate.logit);
-  weigh(best, std::max(temperature, kTemperatureLeast), out);
+  weigh(*survey.passes, {best, std::max(temperature, kTemperatureLeast)}, out);
 }
 
 int32_t draw(std::span<const Candidate> candidates, double u) {

@@ -6,6 +6,8 @@
 #include <span>
 #include <vector>
 
+#include "sampling/passes.h"
+
 namespace optima::sampling {
 
 struct Candidate {
@@ -19,6 +21,10 @@ inline double mass_of(std::span<const Candidate> candidates) {
   for (const Candidate& candidate : candidates) mass += candidate.weight;
   return mass;
 }
+
+// Of a dynamic temperature of 0, or nearly: all but the best weigh nothing, and nothing is divided
+// by 0.
+inline constexpr float kTemperatureLeast = 1e-20f;
 
 // Off values: 0 for all but temperature, which must be above 0 here, and dynamic_exponent; 1 also
 // turns top_p and typical_p off.
@@ -34,15 +40,22 @@ struct Truncation {
   float dynamic_exponent = 1;
 };
 
-// The survivors in ascending order of token, weights at the temperature asked for. `highest` is the
-// largest logit, finite; no logit is NaN. Equal logits rank by token, the lower first, so that the
+// Whether every token stays, at the one temperature: then there is nothing to select, and draw() of
+// passes.h needs no candidates.
+bool keeps_all(const Truncation& truncation, size_t vocabulary);
+
+// The survivors in ascending order of token, weights at the temperature asked for. The largest
+// logit is finite; no logit is NaN. Equal logits rank by token, the lower first, so that the
 // result does not depend on how the selection is done. Linear in the vocabulary, plus sorting
 // what survives; allocates nothing once `out` has room for the vocabulary.
+void select_candidates(const Truncation& truncation, std::span<const float> logits,
+                       const Survey& survey, std::vector<Candidate>& out);
+// The same, knowing the largest logit alone.
 void select_candidates(const Truncation& truncation, std::span<const float> logits, float highest,
                        std::vector<Candidate>& out);
 
-// The `count` largest logits above -inf, unordered; weights relative to `highest`.
-void gather_top(std::span<const float> logits, float highest, int32_t count,
+// The `count` largest logits above -inf, unordered; weights relative to the highest.
+void gather_top(std::span<const float> logits, const Survey& survey, int32_t count,
                 std::vector<Candidate>& out);
 
 // The stages, on candidates whose weights sum to a distribution of mass `mass` (which may be more

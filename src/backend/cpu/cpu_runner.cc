@@ -123,6 +123,8 @@ class CpuRunner final : public Runner {
     return kernels_.argmax(row, program_.result.width);
   }
 
+  kernels::VocabularyKernel vocabulary_kernel() const override { return kernels_.vocabulary; }
+
   int64_t arena_bytes() const override { return static_cast<int64_t>(memory_.size()); }
 
  private:

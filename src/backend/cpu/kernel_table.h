@@ -10,6 +10,7 @@
 #include "kernels/moe_route/moe_route.h"
 #include "kernels/rms_norm/rms_norm.h"
 #include "kernels/rope/rope.h"
+#include "kernels/vocabulary/vocabulary.h"
 
 namespace optima::backend::cpu {
 
@@ -26,6 +27,7 @@ struct KernelTable {
   kernels::MoeRouteFn moe_route;
   kernels::ScaleFn scale;
   kernels::ArgmaxFn argmax;
+  kernels::VocabularyKernel vocabulary;
   kernels::KvStoreFn kv_store;
   kernels::QuantiseRowsFn quantise_rows;
   kernels::MatmulKernel matmul;
