@@ -31,7 +31,7 @@ size_t scratch_bytes(const graph::Program& program, const KernelTable& kernels) 
                        kernels.attention_split->scratch_bytes(heads, step.kv_heads, step.head_dim));
   };
   const auto experts = [&](const graph::ExpertMatmulStep& step) {
-    bytes = std::max(bytes, expert_scratch_bytes(step, kernels));
+    bytes = std::max(bytes, expert_scratch_bytes(step, program, kernels));
   };
   for (const auto* steps : {&program.body, &program.head})
     for (const graph::Step& step : *steps)

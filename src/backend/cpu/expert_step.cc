@@ -1,6 +1,8 @@
-// Products with the experts that each token was routed to. All threads walk the experts in order;
-// for each, the rows that chose it are gathered, a tile at a time, into a thread's own memory,
-// multiplied by the piece of the expert's rows that the thread took, and scattered to their slots.
+// Products with the experts that each token was routed to: tokens are grouped by expert, and each
+// group is a matrix product. Unpacking an expert's weights costs about as much as four activation
+// rows, and kernels for many rows want many, so a tile takes up to kExpertRows rows. All threads
+// walk the tiles in the same order and share each by its weight rows: a thread quantises a tile's
+// activations once, into memory of its own, and scatters products to their slots as they come.
 #include <algorithm>
 #include <cstring>
 
@@ -9,125 +11,209 @@
 namespace optima::backend::cpu {
 namespace {
 
-constexpr int64_t kPiecesOfExpert = 4;  // a thread, of one expert
-
-// How a thread's scratch is divided.
-struct Layout {
-  size_t input, quantised, output, kernel, end;
-};
-Layout layout(const graph::ExpertMatmulStep& step, const KernelTable& kernels) {
-  const graph::Weight& shape = step.experts.front();
-  Layout at{};
-  at.quantised = round_line(static_cast<size_t>(kTileRows * shape.columns) * sizeof(float));
-  at.output = at.quantised + round_line(kernels::quantised_rows_bytes(kTileRows, shape.columns));
-  at.kernel = at.output + round_line(static_cast<size_t>(kTileRows * shape.rows) * sizeof(float));
-  at.end = at.kernel;
-  if (kernels.matmul.scratch_bytes != nullptr)
-    at.end += kernels.matmul.scratch_bytes(kTileRows, shape.columns);
-  return at;
-}
+constexpr int64_t kExpertRows = 192;
+// Products of a whole tile that wait to be scattered, so that they stay in the second-level cache;
+// a tile of fewer rows has more columns. Rows of a power of two would share lines of a cache.
+constexpr int64_t kOutputColumns = 256;
+constexpr int64_t kOutputPadding = 16;
+constexpr int64_t kExpertPieces = 8;  // of a step, for each thread
 
 // A row of the batch and the slot in which it chose an expert.
 struct Choice {
-  int64_t row, slot;
+  int32_t row, slot;
 };
+
+int64_t divide_up(int64_t value, int64_t by) {
+  return (value + by - 1) / by;
+}
+
+// Whether the kernel reads activations as they are.
+bool reads_floats(const KernelTable& kernels, kernels::WeightType type) {
+  return !kernels::uses_quantised_activations(type) ||
+         kernels.matmul.run == kernels::kMatmulReference.run;
+}
+
+// Activations of a tile, in the form that products with the weight read.
+size_t input_bytes(const graph::Weight& weight, const KernelTable& kernels, int64_t tile_rows) {
+  if (reads_floats(kernels, weight.type))
+    return static_cast<size_t>(tile_rows * weight.columns) * sizeof(float);
+  return kernels::quantised_rows_bytes(tile_rows, weight.columns);
+}
+
+// How a thread's scratch is divided; a tile's input is the last part.
+struct Layout {
+  int64_t tile_rows;
+  size_t choices, output, kernel, input;
+};
+Layout layout(const graph::ExpertMatmulStep& step, const graph::Program& program,
+              const KernelTable& kernels) {
+  const int64_t rows_max = std::max(program.tokens_max, program.outputs_max);
+  Layout at{};
+  at.tile_rows = std::min(kExpertRows, rows_max);
+  at.choices = round_line(step.experts.size() * sizeof(int32_t));
+  at.output = at.choices + round_line(static_cast<size_t>(rows_max * step.used) * sizeof(Choice));
+  at.kernel = at.output + round_line(static_cast<size_t>(at.tile_rows) *
+                                     (kOutputColumns + kOutputPadding) * sizeof(float));
+  at.input = at.kernel;
+  if (kernels.matmul.scratch_bytes != nullptr)
+    at.input +=
+        round_line(kernels.matmul.scratch_bytes(at.tile_rows, step.experts.front().columns));
+  return at;
+}
 
 class ExpertRunner {
  public:
   ExpertRunner(const graph::ExpertMatmulStep& step, const Pass& pass, const Worker& worker,
                int64_t rows)
-      : step_(step), pass_(pass), worker_(worker), rows_(rows), at_(layout(step, *pass.kernels)) {}
+      : step_(step),
+        pass_(pass),
+        worker_(worker),
+        rows_(rows),
+        at_(layout(step, *pass.program, *pass.kernels)),
+        ends_(reinterpret_cast<int32_t*>(worker.scratch)),
+        choices_(reinterpret_cast<Choice*>(worker.scratch + at_.choices)) {}
 
-  void run() {
-    const int64_t granule = pass_.kernels->matmul.granule;
-    const int64_t n = step_.experts.front().rows;
-    const int64_t wanted = worker_.threads == 1 ? n : n / (worker_.threads * kPiecesOfExpert);
-    const int64_t piece = (std::max<int64_t>(wanted, 1) + granule - 1) / granule * granule;
-    const int64_t pieces = (n + piece - 1) / piece;
+  void run() const {
+    group();
+    const int64_t piece = piece_rows();
+    const int64_t pieces = divide_up(step_.experts.front().rows, piece);
     int64_t first = 0;
     int64_t next = take();
     for (size_t expert = 0; expert < step_.experts.size(); ++expert) {
-      if (!is_chosen(static_cast<int32_t>(expert))) continue;
-      for (; next < first + pieces; next = take()) {
-        const int64_t begin = (next - first) * piece;
-        run_piece(expert, begin, std::min(begin + piece, n));
+      const Choice* chosen = choices_ + begin_of(expert);
+      for (int64_t tiles = tiles_of(expert); tiles > 0; --tiles, first += pieces) {
+        const int64_t left = choices_ + ends_[expert] - chosen;
+        const Tile tile = {expert, chosen, divide_up(left, tiles)};
+        chosen += tile.rows;
+        if (next >= first + pieces) continue;  // all of it was taken by others
+        const kernels::MatmulArgs args = prepare(tile);
+        for (; next < first + pieces; next = take()) {
+          const int64_t begin = (next - first) * piece;
+          run_piece(tile, args, begin, std::min(begin + piece, args.n));
+        }
       }
-      first += pieces;
     }
   }
 
  private:
+  // Rows that chose an expert: all of them, or an equal share where there are too many.
+  struct Tile {
+    size_t expert;
+    const Choice* choices;
+    int64_t rows;
+  };
+
   int64_t take() const { return worker_.counter->fetch_add(1, std::memory_order_relaxed); }
   const int32_t* ids(int64_t row) const {
     return reinterpret_cast<const int32_t*>(floats_at(pass_, step_.route) +
                                             row * step_.route.width);
   }
-  bool is_chosen(int32_t expert) const {
+  int32_t begin_of(size_t expert) const { return expert == 0 ? 0 : ends_[expert - 1]; }
+  int64_t tiles_of(size_t expert) const {
+    return divide_up(ends_[expert] - begin_of(expert), at_.tile_rows);
+  }
+
+  // Sorts the choices by expert and, of one expert, by row. Each thread does so for itself: it
+  // costs less than to wait for another.
+  void group() const {
+    const size_t experts = step_.experts.size();
+    std::fill_n(ends_, experts, 0);
     for (int64_t row = 0; row < rows_; ++row)
-      if (std::find(ids(row), ids(row) + step_.used, expert) != ids(row) + step_.used) return true;
-    return false;
-  }
-
-  // A tile's rows are looked for again by each piece: reading ids costs little beside a product.
-  void run_piece(size_t expert, int64_t n_begin, int64_t n_end) {
-    Choice tile[kTileRows];
-    int64_t filled = 0;
-    for (int64_t row = 0; row < rows_; ++row) {
-      for (int64_t slot = 0; slot < step_.used; ++slot) {
-        if (ids(row)[slot] != static_cast<int32_t>(expert)) continue;
-        tile[filled++] = {row, slot};
-        if (filled == kTileRows) {
-          run_tile(expert, tile, filled, n_begin, n_end);
-          filled = 0;
-        }
-      }
+      for (int64_t slot = 0; slot < step_.used; ++slot) ++ends_[ids(row)[slot]];
+    int32_t before = 0;
+    for (size_t expert = 0; expert < experts; ++expert) {
+      const int32_t count = ends_[expert];
+      ends_[expert] = before;
+      before += count;
     }
-    if (filled > 0) run_tile(expert, tile, filled, n_begin, n_end);
+    for (int64_t row = 0; row < rows_; ++row)
+      for (int64_t slot = 0; slot < step_.used; ++slot)
+        choices_[ends_[ids(row)[slot]]++] = {static_cast<int32_t>(row), static_cast<int32_t>(slot)};
   }
 
-  void run_tile(size_t expert, const Choice* tile, int64_t count, int64_t n_begin, int64_t n_end) {
-    const graph::Weight& weight = step_.experts[expert];
-    auto* input = reinterpret_cast<float*>(worker_.scratch + at_.input);
-    gather(tile, count, weight.columns, input);
+  // Weight rows of a piece: the more tiles there are, the fewer pieces each has.
+  int64_t piece_rows() const {
+    const int64_t n = step_.experts.front().rows;
+    if (worker_.threads == 1) return n;
+    int64_t tiles = 0;
+    for (size_t expert = 0; expert < step_.experts.size(); ++expert) tiles += tiles_of(expert);
+    const int64_t pieces = divide_up(worker_.threads * kExpertPieces, std::max<int64_t>(tiles, 1));
+    const int64_t granule = pass_.kernels->matmul.granule;
+    return divide_up(divide_up(n, pieces), granule) * granule;
+  }
+
+  // The product of the tile, but for where its results go.
+  kernels::MatmulArgs prepare(const Tile& tile) const {
+    const graph::Weight& weight = step_.experts[tile.expert];
+    std::byte* block = worker_.scratch + at_.input;
     kernels::MatmulArgs args{};
     args.weights = weight.data;
     args.type = weight.type;
     args.n = weight.rows;
     args.k = weight.columns;
-    args.m = count;
-    args.x = input;
-    if (kernels::uses_quantised_activations(weight.type)) {
-      args.xq =
-          kernels::quantised_rows_at(worker_.scratch + at_.quantised, kTileRows, weight.columns);
-      pass_.kernels->quantise_rows(input, weight.columns, 0, count, args.xq);
+    args.m = tile.rows;
+    if (reads_floats(*pass_.kernels, weight.type)) {
+      gather(tile, args.k, reinterpret_cast<float*>(block));
+      args.x = reinterpret_cast<const float*>(block);
+    } else if (pass_.kernels->row_sums == kernels::RowSums::fastest &&
+               reads_arranged(*pass_.kernels, tile.rows)) {
+      for (int64_t i = 0; i < tile.rows; ++i)
+        pass_.kernels->matmul.arrange_rows(rows_with(tile, i, args.k), args.k, i, i + 1, block);
+      args.arranged = block;
+    } else {
+      args.xq = kernels::quantised_rows_at(block, tile.rows, args.k);
+      for (int64_t i = 0; i < tile.rows; ++i)
+        pass_.kernels->quantise_rows(rows_with(tile, i, args.k), args.k, i, i + 1, args.xq);
     }
-    args.out = reinterpret_cast<float*>(worker_.scratch + at_.output);
-    args.out_stride = weight.rows;
     args.scratch = worker_.scratch + at_.kernel;
     args.row_sums = pass_.kernels->row_sums;
-    pass_.kernels->matmul.run(args, n_begin, n_end);
-    scatter(args, tile, expert, n_begin, n_end);
+    return args;
   }
 
-  void gather(const Choice* tile, int64_t count, int64_t columns, float* input) const {
-    for (int64_t i = 0; i < count; ++i) {
-      const int64_t offset =
-          step_.input == graph::ExpertInput::per_slot ? tile[i].slot * columns : 0;
-      std::memcpy(input + i * columns,
-                  floats_at(pass_, step_.in) + tile[i].row * step_.in.width + offset,
+  // What the tile's row `index` reads.
+  const float* input(const Tile& tile, int64_t index, int64_t columns) const {
+    const Choice& choice = tile.choices[index];
+    const int64_t offset = step_.input == graph::ExpertInput::per_slot ? choice.slot * columns : 0;
+    return floats_at(pass_, step_.in) + choice.row * step_.in.width + offset;
+  }
+  // Rows of `columns` of which row `index` is what the tile's row `index` reads: kernels number
+  // what they read as what they write. They begin within the step's input, since an expert is
+  // chosen once by a row: row `index` of a tile is row `index` of the batch or a later one.
+  const float* rows_with(const Tile& tile, int64_t index, int64_t columns) const {
+    return input(tile, index, columns) - index * columns;
+  }
+
+  void gather(const Tile& tile, int64_t columns, float* to) const {
+    for (int64_t i = 0; i < tile.rows; ++i)
+      std::memcpy(to + i * columns, input(tile, i, columns),
                   static_cast<size_t>(columns) * sizeof(float));
+  }
+
+  void run_piece(const Tile& tile, kernels::MatmulArgs args, int64_t n_begin, int64_t n_end) const {
+    const auto* info = kernels::find_weight_type(static_cast<int32_t>(args.type));
+    const auto row_bytes = static_cast<int64_t>(kernels::row_bytes(*info, args.k));
+    const auto* weights = static_cast<const std::byte*>(args.weights);
+    const int64_t columns = at_.tile_rows / args.m * kOutputColumns;
+    args.out = reinterpret_cast<float*>(worker_.scratch + at_.output);
+    args.out_stride = columns + kOutputPadding;
+    for (int64_t n = n_begin; n < n_end; n += columns) {
+      args.weights = weights + n * row_bytes;
+      args.n = std::min(columns, n_end - n);
+      pass_.kernels->matmul.run(args, 0, args.n);
+      scatter(tile, args, n);
     }
   }
 
-  void scatter(const kernels::MatmulArgs& args, const Choice* tile, size_t expert, int64_t n_begin,
-               int64_t n_end) const {
-    const float* bias = step_.biases.empty() ? nullptr : step_.biases[expert];
-    for (int64_t i = 0; i < args.m; ++i) {
+  // Products with the expert's weight rows from n on, to their slots.
+  void scatter(const Tile& tile, const kernels::MatmulArgs& args, int64_t n) const {
+    const int64_t width = step_.experts[tile.expert].rows;
+    const float* bias = step_.biases.empty() ? nullptr : step_.biases[tile.expert] + n;
+    for (int64_t i = 0; i < tile.rows; ++i) {
+      const Choice& choice = tile.choices[i];
       float* out =
-          floats_at(pass_, step_.out) + tile[i].row * step_.out.width + tile[i].slot * args.n;
+          floats_at(pass_, step_.out) + choice.row * step_.out.width + choice.slot * width + n;
       const float* from = args.out + i * args.out_stride;
-      for (int64_t n = n_begin; n < n_end; ++n)
-        out[n] = bias != nullptr ? from[n] + bias[n] : from[n];
+      for (int64_t j = 0; j < args.n; ++j) out[j] = bias != nullptr ? from[j] + bias[j] : from[j];
     }
   }
 
@@ -136,12 +222,19 @@ class ExpertRunner {
   const Worker& worker_;
   int64_t rows_;
   Layout at_;
+  int32_t* ends_;    // of each expert's choices
+  Choice* choices_;  // of all rows
 };
 
 }  // namespace
 
-size_t expert_scratch_bytes(const graph::ExpertMatmulStep& step, const KernelTable& kernels) {
-  return layout(step, kernels).end;
+size_t expert_scratch_bytes(const graph::ExpertMatmulStep& step, const graph::Program& program,
+                            const KernelTable& kernels) {
+  const Layout at = layout(step, program, kernels);
+  size_t input = 0;
+  for (const graph::Weight& weight : step.experts)
+    input = std::max(input, input_bytes(weight, kernels, at.tile_rows));
+  return at.input + input;
 }
 
 void run_expert_matmul_step(const graph::ExpertMatmulStep& step, const Pass& pass,

@@ -60,7 +60,8 @@ void run_matmul_step(const graph::MatmulStep& step, const Pass& pass, const Work
 void run_expert_matmul_step(const graph::ExpertMatmulStep& step, const Pass& pass,
                             const Worker& worker, int64_t rows);
 // Private memory that a thread needs for the step.
-size_t expert_scratch_bytes(const graph::ExpertMatmulStep& step, const KernelTable& kernels);
+size_t expert_scratch_bytes(const graph::ExpertMatmulStep& step, const graph::Program& program,
+                            const KernelTable& kernels);
 void run_attention_step(const graph::AttentionStep& step, const Pass& pass, const Worker& worker);
 
 }  // namespace optima::backend::cpu
