@@ -146,38 +146,25 @@ struct ArrangedDot {
     }
 
     void add_block(const ArrangedBlock& x, int64_t b) {
-      Wide dot[P][C];
-      multiply(x, b, 0, dot);
-      WideFloats both[P][C];
-      if constexpr (kParts == 2) {
-        for (int p = 0; p < P; ++p) {
-          const WideFloats d = V::wide_load_floats(tile[p * next + b].d[0]);
-          for (int c = 0; c < C; ++c) both[p][c] = V::wide_mul(V::wide_to_float(dot[p][c]), d);
-        }
-        multiply(x, b, 1, dot);
-      }
-      for (int p = 0; p < P; ++p) {
-        const Tile& at = tile[p * next + b];
-        const WideFloats d = V::wide_load_floats(at.d[kParts - 1]);
-        for (int c = 0; c < C; ++c) {
-          const WideFloats value = V::wide_to_float(dot[p][c]);
-          const WideFloats scale = V::wide_set(x.scale[first + c]);
-          if constexpr (kParts == 1) {
-            sum[p][c] = V::wide_fma(value, V::wide_mul(d, scale), sum[p][c]);
-          } else {
-            sum[p][c] = V::wide_fma(V::wide_fma(value, d, both[p][c]), scale, sum[p][c]);
-          }
-        }
-        if constexpr (Traits.has_min) add_constants(x, at, sum[p]);
-      }
+      for (int part = 0; part < kParts; ++part) add_part(x, b, part);
     }
 
-    void add_constants(const ArrangedBlock& x, const Tile& at, WideFloats (&sums)[C]) const {
-      for (int part = 0; part < kParts; ++part) {
-        const WideFloats constant = V::wide_load_floats(at.c[part]);
-        const float* sum_x = (kParts == 1 ? x.sum_x : x.sum_x16[part]) + first;
+    void add_part(const ArrangedBlock& x, int64_t b, int part) {
+      Wide dot[P][C];
+      multiply(x, b, part, dot);
+      for (int p = 0; p < P; ++p) {
+        const Tile& at = tile[p * next + b];
+        const WideFloats d = V::wide_load_floats(at.d[part]);
         for (int c = 0; c < C; ++c) {
-          sums[c] = V::wide_fma(constant, V::wide_set(sum_x[c]), sums[c]);
+          const WideFloats step = V::wide_mul(d, V::wide_set(x.scale[first + c]));
+          sum[p][c] = V::wide_fma(V::wide_to_float(dot[p][c]), step, sum[p][c]);
+        }
+        if constexpr (Traits.has_min) {
+          const WideFloats constant = V::wide_load_floats(at.c[part]);
+          const float* sum_x = (kParts == 1 ? x.sum_x : x.sum_x16[part]) + first;
+          for (int c = 0; c < C; ++c) {
+            sum[p][c] = V::wide_fma(constant, V::wide_set(sum_x[c]), sum[p][c]);
+          }
         }
       }
     }
@@ -295,7 +282,7 @@ class ArrangedGemm {
       } else if (panels == 1) {
         Dot::template run<1, kArrangedRows>(tiles, count, blocks, 0, target);
       } else {
-        Dot::template run<2, kArrangedRows>(tiles, count, blocks, 0, target);
+        Dot::template run<kArrangedPanels, kArrangedRows>(tiles, count, blocks, 0, target);
       }
     }
   }

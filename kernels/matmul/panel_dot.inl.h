@@ -96,50 +96,40 @@ struct PanelDot : TileDot<Vector> {
     for (int c = 0; c < C; c += 2) V::square_split(square[c / 2], dot[c], dot[c + 1]);
   }
 
-  // The integer sums of part `part` (all, or one half) of a block, whose quads are J.
+  // Part `part` (all, or one half) of a block, whose quads are J.
   template <PanelTraits Traits, int C, int... J>
-  static void multiply_part(const PanelBlock& block, const Column (&x)[C], int part, Wide (&dot)[C],
-                            Indices<J...> quads) {
+  static void add_part(const PanelBlock& block, const Column (&x)[C], int part,
+                       WideFloats (&sum)[C], Indices<J...> quads) {
+    const int64_t b = block.index;
     constexpr int kParts = 32 / panel_sub(Traits);
     constexpr int kOffset =
         Traits.code_bits == 8 && V::kSignedCodes ? 0 : panel_code_offset(Traits);
     const Wide offset = V::wide_words(static_cast<int16_t>(-kOffset));
+    Wide dot[C];
     for (int c = 0; c < C; ++c) {
-      const int16_t* pairs = x[c].pairs + 2 * (kParts * block.index + part);
+      const int16_t* pairs = x[c].pairs + 2 * (kParts * b + part);
       dot[c] = V::wide_dot_words(V::wide_broadcast(pairs), offset);
     }
-    add_quads<Traits, C>(block.codes, x, block.index * kActivationBlock, dot, quads);
-  }
-
-  // A block, in the order of TileDot::add_block.
-  template <PanelTraits Traits, int C>
-  static void add_panel_block(const PanelBlock& block, const Column (&x)[C], WideFloats (&sum)[C]) {
-    const int64_t b = block.index;
-    const uint8_t* numbers = block.codes - panel_scale_bytes(Traits);
-    Wide dot[C];
+    add_quads<Traits, C>(block.codes, x, b * kActivationBlock, dot, quads);
     WideFloats d;
     WideFloats constant;
-    if constexpr (Traits.factors == PanelFactors::of_halves) {
-      multiply_part<Traits, C>(block, x, 0, dot, Indices<0, 1, 2, 3>{});
-      wide_scales<Traits>(block.group, numbers, 0, d, constant);
-      WideFloats both[C];
-      for (int c = 0; c < C; ++c) both[c] = V::wide_mul(V::wide_to_float(dot[c]), d);
-      multiply_part<Traits, C>(block, x, 1, dot, Indices<4, 5, 6, 7>{});
-      wide_scales<Traits>(block.group, numbers, 1, d, constant);
-      for (int c = 0; c < C; ++c) {
-        both[c] = V::wide_fma(V::wide_to_float(dot[c]), d, both[c]);
-        sum[c] = V::wide_fma(both[c], V::wide_set(x[c].scale[b]), sum[c]);
-      }
-      return;
-    }
-    multiply_part<Traits, C>(block, x, 0, dot, Indices<0, 4, 1, 5, 2, 6, 3, 7>{});
-    wide_scales<Traits>(block.group, numbers, 0, d, constant);
+    wide_scales<Traits>(block.group, block.codes - panel_scale_bytes(Traits), part, d, constant);
     for (int c = 0; c < C; ++c) {
       const WideFloats step = V::wide_mul(d, V::wide_set(x[c].scale[b]));
       sum[c] = V::wide_fma(V::wide_to_float(dot[c]), step, sum[c]);
       if constexpr (Traits.has_min) {
         sum[c] = V::wide_fma(constant, V::wide_set(x[c].sum_x[b]), sum[c]);
       }
+    }
+  }
+
+  template <PanelTraits Traits, int C>
+  static void add_panel_block(const PanelBlock& block, const Column (&x)[C], WideFloats (&sum)[C]) {
+    if constexpr (Traits.factors == PanelFactors::of_halves) {
+      add_part<Traits, C>(block, x, 0, sum, Indices<0, 1, 2, 3>{});
+      add_part<Traits, C>(block, x, 1, sum, Indices<4, 5, 6, 7>{});
+    } else {
+      add_part<Traits, C>(block, x, 0, sum, Indices<0, 4, 1, 5, 2, 6, 3, 7>{});
     }
   }
 

@@ -77,14 +77,16 @@ struct TileDot {
     for (int c = 0; c < C; c += 2) V::square_split(square[c / 2], dot[c][p], dot[c + 1][p]);
   }
 
-  // The integer sums of part `part` (all, or one half) of block b.
+  // Part `part` (all, or one half) of block b of P tiles times C activation rows.
   template <TileTraits Traits, int P, int C>
-  static void multiply_part(const TileArgs& args, const Column (&x)[C], int64_t b, int part,
-                            Wide (&dot)[C][P]) {
+  static void add_part(const TileArgs& args, const Column (&x)[C], int64_t b, int part,
+                       WideFloats (&sum)[C][P]) {
     constexpr int kParts = 32 / Traits.sub;
     constexpr int kSteps = 8 / kParts;
     const int64_t at = b * kParts + part;
+    const TileBlock* tile = args.tile + b;
     const Wide offset = V::wide_words(static_cast<int16_t>(-args.offset));
+    Wide dot[C][P];
     const uint8_t* codes[P];
     for (int c = 0; c < C; ++c) {
       const Wide start = V::wide_dot_words(V::wide_broadcast(x[c].pairs + 2 * at), offset);
@@ -93,45 +95,19 @@ struct TileDot {
     const int8_t* q[C];
     for (int c = 0; c < C; ++c) q[c] = x[c].q + b * kActivationBlock + 4 * part * kSteps;
     for (int p = 0; p < P; ++p) {
-      codes[p] = args.tile[b + p * kStretchBlocks].codes[part * kSteps];
+      codes[p] = tile[p * kStretchBlocks].codes[part * kSteps];
     }
     multiply<kSteps, P, C>(codes, q, dot);
-  }
-
-  // Block b of P tiles times C activation rows. Halves meet their own scales and each other before
-  // they meet that of the activations.
-  template <TileTraits Traits, int P, int C>
-  static void add_block(const TileArgs& args, const Column (&x)[C], int64_t b,
-                        WideFloats (&sum)[C][P]) {
-    constexpr int kParts = 32 / Traits.sub;
-    const TileBlock* tile = args.tile + b;
-    Wide dot[C][P];
-    multiply_part<Traits, P, C>(args, x, b, 0, dot);
-    WideFloats both[C][P];
-    if constexpr (kParts == 2) {
-      for (int p = 0; p < P; ++p) {
-        const WideFloats d = V::wide_load_floats(tile[p * kStretchBlocks].d[0]);
-        for (int c = 0; c < C; ++c) both[c][p] = V::wide_mul(V::wide_to_float(dot[c][p]), d);
-      }
-      multiply_part<Traits, P, C>(args, x, b, 1, dot);
-    }
     for (int p = 0; p < P; ++p) {
-      const WideFloats d = V::wide_load_floats(tile[p * kStretchBlocks].d[kParts - 1]);
+      const WideFloats d = V::wide_load_floats(tile[p * kStretchBlocks].d[part]);
       for (int c = 0; c < C; ++c) {
-        const WideFloats value = V::wide_to_float(dot[c][p]);
-        const WideFloats scale = V::wide_set(x[c].scale[b]);
-        if constexpr (kParts == 1) {
-          sum[c][p] = V::wide_fma(value, V::wide_mul(d, scale), sum[c][p]);
-        } else {
-          sum[c][p] = V::wide_fma(V::wide_fma(value, d, both[c][p]), scale, sum[c][p]);
-        }
+        const WideFloats step = V::wide_mul(d, V::wide_set(x[c].scale[b]));
+        sum[c][p] = V::wide_fma(V::wide_to_float(dot[c][p]), step, sum[c][p]);
       }
-      if constexpr (!Traits.has_min) continue;
-      for (int part = 0; part < kParts; ++part) {
+      if constexpr (Traits.has_min) {
         const WideFloats constant = V::wide_load_floats(tile[p * kStretchBlocks].c[part]);
         for (int c = 0; c < C; ++c) {
-          const WideFloats sum_x = V::wide_set(x[c].sum_x[b * kParts + part]);
-          sum[c][p] = V::wide_fma(constant, sum_x, sum[c][p]);
+          sum[c][p] = V::wide_fma(constant, V::wide_set(x[c].sum_x[at]), sum[c][p]);
         }
       }
     }
@@ -145,7 +121,11 @@ struct TileDot {
     for (int c = 0; c < C; ++c) {
       for (int p = 0; p < P; ++p) sum[c][p] = V::wide_zero();
     }
-    for (int64_t b = 0; b < args.blocks; ++b) add_block<Traits, P, C>(args, x, b, sum);
+    for (int64_t b = 0; b < args.blocks; ++b) {
+      for (int part = 0; part < 32 / Traits.sub; ++part) {
+        add_part<Traits, P, C>(args, x, b, part, sum);
+      }
+    }
     for (int c = 0; c < C; ++c) {
       for (int p = 0; p < P; ++p) {
         float* out = args.out + (args.m + c) * args.out_stride + p * kPanelRows;
