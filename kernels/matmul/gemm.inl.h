@@ -163,6 +163,28 @@ struct Unpacker {
   }
 };
 
+// How many bits of a tile's bytes codes take; all of them where they stand for signed numbers.
+constexpr int code_bits(WeightType type) {
+  switch (type) {
+    case WeightType::q2_k:
+      return 2;
+    case WeightType::q3_k:
+      return 3;
+    case WeightType::q4_0:
+    case WeightType::q4_1:
+    case WeightType::q4_k:
+      return 4;
+    case WeightType::q5_0:
+    case WeightType::q5_1:
+    case WeightType::q5_k:
+      return 5;
+    case WeightType::q6_k:
+      return 6;
+    default:
+      return 8;
+  }
+}
+
 // Tiles from rows as the file has them.
 template <typename Kernel, WeightType T>
 struct FileRows {
@@ -170,6 +192,7 @@ struct FileRows {
   using Unpack = Unpacker<F, Kernel>;
   static constexpr TileTraits kTraits = {F::kSub, F::kHasMin, Unpack::kPlanes};
   static constexpr int kOffset = !F::kSigned8 ? F::kOffset : Kernel::kSignedCodes ? 0 : 128;
+  static constexpr int kCodeBits = code_bits(T);
   static constexpr int kRows = Unpack::kRows;  // of a tile
 
   static int64_t stride(int64_t blocks) {

@@ -45,14 +45,14 @@ using QuantiseRowsFn = void (*)(const float* x, int64_t k, int64_t row_begin, in
                                 const QuantisedRows& out);
 Variants<QuantiseRowsFn> quantise_rows_variants();
 
-// Whether the products of an activation row may depend, in their last bits, on how many rows there
-// are: each number of rows has a fastest order of summing. Those of xq with panels never do.
+// Whether the products of an activation row may depend, in the bits that rounding leaves, on how
+// many rows there are: each number of rows has a fastest way. Those of xq with panels never do.
 enum class RowSums : int32_t { fastest = 0, alike = 1 };
 
 // Many activation rows in a form of a variant's own, k a multiple of 32: rounded to bfloat16 in
-// tiles (tiles.inl.h), or quantised with some rows side by side (arranged.inl.h). A block of
-// quantised_rows_bytes() also has room for them, in place of the quantised rows: so many bytes for
-// a block of 32 of a row, with up to so many rows side by side.
+// tiles (tiles.inl.h), or quantised with some rows side by side (arranged.inl.h, coarse.inl.h). A
+// block of quantised_rows_bytes() also has room for them, in place of the quantised rows: so many
+// bytes for a block of 32 of a row, with up to so many rows side by side.
 inline constexpr int64_t kArrangedBytesMax = 64;
 inline constexpr int64_t kArrangedRowsMax = 16;
 using ArrangeRowsFn = void (*)(const float* x, int64_t k, int64_t row_begin, int64_t row_end,
@@ -89,7 +89,8 @@ struct MatmulKernel {
   size_t (*panels_bytes)(WeightType type, int64_t n, int64_t k);
   void (*pack)(const MatmulArgs& args, int64_t n_begin, int64_t n_end, uint8_t* panels);
   // From arrange_from activation rows on this variant is faster on arranged activations than on
-  // quantised ones. With panels, AMX aside, the products are the same. Null: it does not read them.
+  // quantised ones. It may round weights once more then (coarse.inl.h, tiles.inl.h); with panels
+  // and RowSums::alike, AMX aside, the products are those of xq. Null: it does not read them.
   ArrangeRowsFn arrange_rows = nullptr;
   int64_t arrange_from = 0;
 };

@@ -1,6 +1,6 @@
 // Matrix products on AVX-512 with VNNI.
 
-#include "kernels/matmul/arranged.inl.h"
+#include "kernels/matmul/coarse.inl.h"
 #include "kernels/matmul/dispatch.inl.h"
 #include "kernels/matmul/panel_dot.inl.h"
 #include "kernels/matmul/rows.h"
@@ -21,13 +21,14 @@ struct EvexDot {
 using V = Avx512Vector<EvexDot>;
 constexpr KernelTable kTable = make_table<PanelDot<V>>();
 constexpr WideTable kArranged = make_wide_table<SevensGemm<V>>();
+constexpr WideTable kCoarse = make_wide_table<CoarseGemm<V>>();
 }  // namespace
 
 namespace avx512 {
 
 void matmul(const MatmulArgs& args, int64_t n_begin, int64_t n_end) {
   if (args.arranged != nullptr && uses_quantised_activations(args.type)) {
-    return run_wide(kArranged, args, n_begin, n_end);
+    return run_wide(args.row_sums == RowSums::alike ? kArranged : kCoarse, args, n_begin, n_end);
   }
   run_table(kTable, args, n_begin, n_end);
 }

@@ -181,6 +181,7 @@ struct PanelTiles {
   static constexpr TileTraits kTraits = {panel_sub(Panel), Panel.has_min, kPlanes};
   static constexpr bool kSigned = Panel.code_bits == 8 && Kernel::kSignedCodes;
   static constexpr int kOffset = kSigned ? 0 : panel_code_offset(Panel);
+  static constexpr int kCodeBits = Panel.code_bits;
   static constexpr int kRows = kPlanes ? 8 : kPanelRows;
 
   template <int... J>

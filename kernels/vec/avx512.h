@@ -65,6 +65,19 @@ struct Avx512Vector : VnniDots<Instruction> {
   static Wide wide_dot_words(Wide a, Wide b) { return _mm512_madd_epi16(a, b); }
   // With a full mask: the plain intrinsic of GCC 12 warns of its own undefined operand.
   static WideFloats wide_to_float(Wide a) { return _mm512_maskz_cvtepi32_ps(0xffff, a); }
+  // The same bits.
+  static WideFloats wide_as_floats(Wide a) { return _mm512_castsi512_ps(a); }
+  // To the nearest.
+  static Wide wide_to_int(WideFloats a) { return _mm512_maskz_cvtps_epi32(0xffff, a); }
+  // The low 16 bits of each lane, twice.
+  static Wide wide_words_twice(Wide a) {
+    return _mm512_or_si512(_mm512_and_si512(a, _mm512_set1_epi32(0xffff)),
+                           _mm512_maskz_slli_epi32(0xffff, a, 16));
+  }
+  // The low halves of products of words, plus c.
+  static Wide wide_mul_add_words(Wide a, Wide b, Wide c) {
+    return _mm512_add_epi16(_mm512_mullo_epi16(a, b), c);
+  }
   static WideFloats wide_zero() { return _mm512_setzero_ps(); }
   static WideFloats wide_load_floats(const float* p) { return _mm512_loadu_ps(p); }
   static WideFloats wide_halves(const void* p) {
@@ -100,6 +113,13 @@ struct Avx512Vector : VnniDots<Instruction> {
   static WideFloats wide_set(float a) { return _mm512_set1_ps(a); }
   static WideFloats wide_mul(WideFloats a, WideFloats b) { return _mm512_mul_ps(a, b); }
   static WideFloats wide_sub(WideFloats a, WideFloats b) { return _mm512_sub_ps(a, b); }
+  static WideFloats wide_add(WideFloats a, WideFloats b) { return _mm512_add_ps(a, b); }
+  static WideFloats wide_div(WideFloats a, WideFloats b) { return _mm512_div_ps(a, b); }
+  // b where one of them is not a number.
+  static WideFloats wide_max(WideFloats a, WideFloats b) {
+    return _mm512_maskz_max_ps(0xffff, a, b);
+  }
+  static WideFloats wide_abs(WideFloats a) { return _mm512_abs_ps(a); }
   static WideFloats wide_fma(WideFloats a, WideFloats b, WideFloats c) {
     return _mm512_fmadd_ps(a, b, c);
   }
@@ -107,6 +127,7 @@ struct Avx512Vector : VnniDots<Instruction> {
   static WideFloats wide_add_first(WideFloats a, const float* p, int count) {
     return _mm512_add_ps(a, _mm512_maskz_loadu_ps(first(count), p));
   }
+  static void wide_store_floats(float* p, WideFloats a) { _mm512_storeu_ps(p, a); }
   static void wide_store_first(float* p, WideFloats a, int count) {
     _mm512_mask_storeu_ps(p, first(count), a);
   }

@@ -272,6 +272,25 @@ struct Sim512 {
     const auto ints = as<WideInts>(a);
     return each<WideFloats>([&](int i) { return static_cast<float>(ints.lane[i]); });
   }
+  static WideFloats wide_as_floats(const Wide& a) { return as<WideFloats>(a); }
+  static Wide wide_to_int(const WideFloats& a) {
+    return as<Wide>(each<WideInts>([&](int i) {
+      // What no int32 holds becomes the least one.
+      const bool fits = __builtin_fabsf(a.lane[i]) < 2147483648.0f;
+      return fits ? static_cast<int32_t>(__builtin_nearbyintf(a.lane[i])) : INT32_MIN;
+    }));
+  }
+  static Wide wide_words_twice(const Wide& a) {
+    const auto words = as<WideWords>(a);
+    return as<Wide>(each<WideWords>([&](int i) { return words.lane[i & ~1]; }));
+  }
+  static Wide wide_mul_add_words(const Wide& a, const Wide& b, const Wide& c) {
+    const auto x = as<WideWords>(a);
+    const auto y = as<WideWords>(b);
+    const auto z = as<WideWords>(c);
+    return as<Wide>(each<WideWords>(
+        [&](int i) { return static_cast<int16_t>(x.lane[i] * y.lane[i] + z.lane[i]); }));
+  }
   static WideFloats wide_zero() { return WideFloats{}; }
   static WideFloats wide_load_floats(const float* p) { return read<WideFloats>(p); }
   static WideFloats wide_halves(const void* p) {
@@ -304,12 +323,25 @@ struct Sim512 {
   static WideFloats wide_sub(const WideFloats& a, const WideFloats& b) {
     return each<WideFloats>([&](int i) { return a.lane[i] - b.lane[i]; });
   }
+  static WideFloats wide_add(const WideFloats& a, const WideFloats& b) {
+    return each<WideFloats>([&](int i) { return a.lane[i] + b.lane[i]; });
+  }
+  static WideFloats wide_div(const WideFloats& a, const WideFloats& b) {
+    return each<WideFloats>([&](int i) { return a.lane[i] / b.lane[i]; });
+  }
+  static WideFloats wide_max(const WideFloats& a, const WideFloats& b) {
+    return each<WideFloats>([&](int i) { return a.lane[i] > b.lane[i] ? a.lane[i] : b.lane[i]; });
+  }
+  static WideFloats wide_abs(const WideFloats& a) {
+    return each<WideFloats>([&](int i) { return __builtin_fabsf(a.lane[i]); });
+  }
   static WideFloats wide_fma(const WideFloats& a, const WideFloats& b, const WideFloats& c) {
     return each<WideFloats>([&](int i) { return a.lane[i] * b.lane[i] + c.lane[i]; });
   }
   static WideFloats wide_add_first(const WideFloats& a, const float* p, int count) {
     return each<WideFloats>([&](int i) { return i < count ? a.lane[i] + p[i] : a.lane[i]; });
   }
+  static void wide_store_floats(float* p, const WideFloats& a) { memcpy(p, &a, sizeof a); }
   static void wide_store_first(float* p, const WideFloats& a, int count) {
     memcpy(p, &a, static_cast<size_t>(count) * sizeof(float));
   }

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "kernels/matmul/arranged.inl.h"
+#include "kernels/matmul/coarse.inl.h"
 #include "kernels/matmul/dispatch.inl.h"
 #include "kernels/matmul/panel_dot.inl.h"
 #include "kernels/matmul/rows.h"
@@ -21,6 +21,7 @@ using namespace optima::kernels::testing;
 
 constexpr KernelTable kTable = make_table<PanelDot<Sim512>>();
 constexpr WideTable kArranged = make_wide_table<SevensGemm<Sim512>>();
+constexpr WideTable kCoarse = make_wide_table<CoarseGemm<Sim512>>();
 
 void run(const MatmulArgs& args, int64_t n_begin, int64_t n_end) {
   run_table(kTable, args, n_begin, n_end);
@@ -41,17 +42,11 @@ constexpr Variant<MatmulKernel> kSimulated = {
 
 void run_arranged(const MatmulArgs& args, int64_t n_begin, int64_t n_end) {
   if (args.arranged == nullptr) return run(args, n_begin, n_end);
-  run_wide(kArranged, args, n_begin, n_end);
+  run_wide(args.row_sums == RowSums::alike ? kArranged : kCoarse, args, n_begin, n_end);
 }
 size_t arranged_scratch(int64_t /*m*/, int64_t k) {
   return std::max(table_scratch_bytes(k), static_cast<size_t>(arranged_scratch_bytes()));
 }
-constexpr Variant<MatmulKernel> kSimulatedArranged = {
-    "matmul_simarranged",
-    kIsaNone,
-    {run_arranged, arranged_scratch, 32, panels_bytes, pack,
-     arrange_sevens<baseline::quantise_rows>, 5}};
-
 constexpr Variant<MatmulKernel> kSimulatedBf16 = {
     "matmul_simbf16", kIsaNone, {run_bf16<Sim512, run>, scratch_bytes, 32, nullptr, nullptr}};
 
@@ -66,18 +61,22 @@ size_t tiles_scratch_bytes(int64_t /*m*/, int64_t k) {
   const auto wide = static_cast<size_t>(wide_scratch_bytes());
   return std::max(table_scratch_bytes(k), wide);
 }
-constexpr Variant<MatmulKernel> kSimulatedTiles = {
-    "matmul_simtiles",
-    kIsaNone,
-    {run_tiles, tiles_scratch_bytes, 32, panels_bytes, pack,
-     round_wide_rows<Sim512, SimulatedTiles>, 5}};
+constexpr Variant<MatmulKernel> kSimulatedWide[] = {
+    {"matmul_simarranged",
+     kIsaNone,
+     {run_arranged, arranged_scratch, 32, panels_bytes, pack,
+      arrange_sevens<baseline::quantise_rows>, 5}},
+    {"matmul_simtiles",
+     kIsaAmx,
+     {run_tiles, tiles_scratch_bytes, 32, panels_bytes, pack,
+      round_wide_rows<Sim512, SimulatedTiles>, 5}},
+};
 
 // The rows of a simulated CPU that this one can run.
 void check_all(WeightType type, int64_t m, int64_t n, int64_t k) {
   check(kSimulated, type, m, n, k);
   if (n == 35 && (m == 9 || m == 33)) {
-    check(kSimulatedTiles, type, m, n, k, WideWeights::rounded);
-    check(kSimulatedArranged, type, m, n, k);
+    for (const auto& row : kSimulatedWide) check(row, type, m, n, k);
   }
   for (const Variant<MatmulKernel>& row : simulated_rows(type)) check(row, type, m, n, k);
 }
@@ -103,13 +102,12 @@ TEST_P(MatmulSimulationTest, LargeShapesEqualTheReference) {
 }
 
 // Beyond one group of weight rows (256), one stretch of k (2,048) and 32 activation rows.
-TEST(MatmulSimulatedTiles, LargeShapesEqualTheReference) {
-  check(kSimulatedTiles, WeightType::q4_1, 70, 300, 2304, WideWeights::rounded);
-  check(kSimulatedArranged, WeightType::q4_1, 70, 300, 2304);
-  check(kSimulatedTiles, WeightType::q6_k, 33, 273, 2304, WideWeights::rounded);
-  check(kSimulatedArranged, WeightType::q6_k, 33, 273, 2304);
-  check(kSimulatedTiles, WeightType::q8_0, 48, 31, 4128, WideWeights::rounded);
-  check(kSimulatedArranged, WeightType::q8_0, 48, 31, 4128);
+TEST(MatmulSimulatedWide, LargeShapesEqualTheReference) {
+  for (const auto& row : kSimulatedWide) {
+    check(row, WeightType::q4_1, 70, 300, 2304);
+    check(row, WeightType::q6_k, 33, 273, 2304);
+    check(row, WeightType::q8_0, 48, 31, 4128);
+  }
 }
 
 // The simulation itself, by the manual's words.
@@ -165,6 +163,9 @@ INSTANTIATE_TEST_SUITE_P(AllTypes, MatmulSimulationTest, ::testing::ValuesIn(kAl
 
 Variants<MatmulKernel> bf16_simulations() {
   return {&kSimulatedBf16, 1};
+}
+Variants<MatmulKernel> arranged_simulations() {
+  return {kSimulatedWide, std::size(kSimulatedWide)};
 }
 
 }  // namespace optima::kernels

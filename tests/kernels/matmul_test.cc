@@ -19,18 +19,6 @@ std::vector<Variant<MatmulKernel>> rows_of(WeightType type) {
   return rows;
 }
 
-// RMS of the differences over the RMS of `want`, without the guards.
-double relative_error(const std::vector<float>& got, const std::vector<float>& want) {
-  double error = 0;
-  double power = 0;
-  for (size_t i = 0; i < got.size(); ++i) {
-    if (std::isnan(want[i])) continue;
-    error += std::pow(static_cast<double>(got[i]) - want[i], 2);
-    power += std::pow(static_cast<double>(want[i]), 2);
-  }
-  return std::sqrt(error / power);
-}
-
 class MatmulTest : public ::testing::TestWithParam<WeightType> {};
 
 TEST_P(MatmulTest, SmallShapesEqualTheReference) {

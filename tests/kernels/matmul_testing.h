@@ -126,13 +126,15 @@ struct Product {
 
   // out [m, n + kGuard]: the guard must keep its NaN.
   static constexpr int64_t kGuard = 3;
-  enum class Form { file, file_alike, panels, panels_alike };
+  enum class Form { file, file_alike, panels, panels_alike, arranged_alike };
   // Whether the product meets arranged activations.
   bool arranges(const MatmulKernel& kernel, Form form) const {
     return kernel.arrange_rows != nullptr && form != Form::file_alike &&
            form != Form::panels_alike && uses_quantised_activations(type) &&
            m >= kernel.arrange_from;
   }
+  static bool is_alike(Form form) { return form != Form::file && form != Form::panels; }
+  static bool has_panels(Form form) { return form != Form::file && form != Form::file_alike; }
   std::vector<float> run(const MatmulKernel& kernel, int64_t split, Form form = Form::file) const {
     std::vector<float> out(static_cast<size_t>(m * (n + kGuard)),
                            std::numeric_limits<float>::quiet_NaN());
@@ -149,10 +151,9 @@ struct Product {
     args.out = out.data();
     args.out_stride = n + kGuard;
     args.scratch = scratch.data();
-    const bool alike = form == Form::file_alike || form == Form::panels_alike;
-    args.row_sums = alike ? RowSums::alike : RowSums::fastest;
+    args.row_sums = is_alike(form) ? RowSums::alike : RowSums::fastest;
     std::vector<uint8_t> panels;
-    if (form == Form::panels || form == Form::panels_alike) {
+    if (has_panels(form)) {
       split = split / kernel.granule * kernel.granule;
       panels.resize(kernel.panels_bytes(type, n, k) + 64);
       uint8_t* aligned = panels.data() + (64 - reinterpret_cast<uintptr_t>(panels.data()) % 64);
@@ -225,6 +226,18 @@ inline void expect_rows_alone_equal(const Product& p, const Variant<MatmulKernel
   }
 }
 
+// RMS of the differences over the RMS of `want`, without the guards.
+inline double relative_error(const std::vector<float>& got, const std::vector<float>& want) {
+  double error = 0;
+  double power = 0;
+  for (size_t i = 0; i < got.size(); ++i) {
+    if (std::isnan(want[i])) continue;
+    error += std::pow(static_cast<double>(got[i]) - want[i], 2);
+    power += std::pow(static_cast<double>(want[i]), 2);
+  }
+  return std::sqrt(error / power);
+}
+
 // Rows with simulated instructions that this CPU can run and that have something for the type.
 inline std::vector<Variant<MatmulKernel>> simulated_rows(WeightType type) {
   std::vector<Variant<MatmulKernel>> rows;
@@ -243,14 +256,29 @@ inline std::vector<Variant<MatmulKernel>> simulated_rows(WeightType type) {
 }
 
 // What a variant makes of weights that meet arranged activations.
-enum class WideWeights { exact, rounded };
+enum class WideWeights { exact, coarse, rounded };
 inline WideWeights wide_weights(const Variant<MatmulKernel>& row) {
-  return (row.isa & kIsaAmx) != 0 ? WideWeights::rounded : WideWeights::exact;
+  if ((row.isa & kIsaAmx) != 0) return WideWeights::rounded;
+  return row.fn.arrange_rows != nullptr ? WideWeights::coarse : WideWeights::exact;
+}
+// Types whose codes are bytes stay exact in the coarse form.
+inline bool has_coarse_form(WeightType type) {
+  return type != WeightType::q8_0 && type != WeightType::iq4_nl && type != WeightType::iq4_xs &&
+         type != WeightType::mxfp4;
+}
+// By how much of a row's largest weight each weight may be changed. Coarse ones by half a step of
+// 1/127 of the largest that codes of their group can be, which random codes reach to three quarters
+// at the least, and by what their factors are rounded: 63 codes by half of 1/256 of a step.
+inline double weight_error(WideWeights wide, WeightType type) {
+  if (wide == WideWeights::rounded) return std::ldexp(1.0, -9);
+  if (wide == WideWeights::exact || !has_coarse_form(type)) return 0;
+  return (0.5 + 63 * 0.5 / 256) / 127 / 0.75;
 }
 
 // Runs one variant on one random product and compares it with the reference.
 inline void check(const Variant<MatmulKernel>& row, WeightType type, int64_t m, int64_t n,
-                  int64_t k, WideWeights wide) {
+                  int64_t k) {
+  const WideWeights wide = wide_weights(row);
   std::mt19937 rng(static_cast<uint32_t>(m * 1000003 + n * 1009 + k) + static_cast<uint32_t>(type));
   Product p(type, m, n, k);
   p.weights = random_weights(type, n, k, rng);
@@ -259,22 +287,20 @@ inline void check(const Variant<MatmulKernel>& row, WeightType type, int64_t m, 
   const std::vector<float> want = p.run(kMatmulReference, 0);
   using enum Product::Form;
   const bool has_panels = row.fn.pack != nullptr && row.fn.panels_bytes(type, n, k) != 0;
-  for (const auto form : {file, file_alike, panels, panels_alike}) {
-    if (!has_panels && (form == panels || form == panels_alike)) continue;
+  for (const auto form : {file, file_alike, panels, panels_alike, arranged_alike}) {
+    if (!has_panels && Product::has_panels(form)) continue;
     if (form == panels_alike && row.fn.arrange_rows == nullptr) continue;  // those of panels
-    const bool rounds = wide == WideWeights::rounded && p.arranges(row.fn, form);
+    if (form == arranged_alike && (wide == WideWeights::rounded || !p.arranges(row.fn, form)))
+      continue;
+    const bool arranged = p.arranges(row.fn, form) && form != arranged_alike;
+    const double error = arranged ? weight_error(wide, type) : 0;
     const std::vector<float> got = p.run(row.fn, n / 3, form);
-    expect_near_reference(p, got, want, row.name, rounds ? std::ldexp(1.0, -9) : 0);
+    expect_near_reference(p, got, want, row.name, error);
     if (::testing::Test::HasFatalFailure()) return;
     // The sums of a row may depend on what is beside it.
-    if (form == file || rounds) continue;
+    if (form == file || error != 0) continue;
     expect_rows_alone_equal(p, row, got, form);
     if (::testing::Test::HasFatalFailure()) return;
   }
 }
-inline void check(const Variant<MatmulKernel>& row, WeightType type, int64_t m, int64_t n,
-                  int64_t k) {
-  check(row, type, m, n, k, wide_weights(row));
-}
-
 }  // namespace optima::kernels::testing
