@@ -13,6 +13,10 @@ int64_t bytes_of(const Weight& weight, int64_t rows) {
   return static_cast<int64_t>(kernels::row_bytes(*info, weight.columns)) * rows;
 }
 
+int64_t bytes_of_used(const ExpertMatmul& op) {
+  return op.used * bytes_of(op.experts.front(), op.experts.front().rows);
+}
+
 const char* gate_name(kernels::GateAct act) {
   static constexpr const char* kNames[] = {"silu", "gelu_tanh", "gelu_erf", "relu",
                                            "swiglu_clamped"};
@@ -44,6 +48,12 @@ std::string attention_detail(const Attention& o) {
   if (o.sinks != nullptr) out += " sinks";
   if (o.rope >= 0) out += text(" rope ", o.rope);
   return out;
+}
+
+std::string experts_of(const ExpertMatmul& o) {
+  const Weight& w = o.experts.front();
+  return text(w.name, " and so on, ", o.experts.size(), " of [", w.rows, "x", w.columns, "], ",
+              o.used, " used");
 }
 
 std::string detail(const Op& op) {
@@ -78,10 +88,10 @@ std::string detail(const Op& op) {
           [](const WeighValues& o) { return text("weigh_values ", reading(o.values)); },
           [](const Attention& o) { return attention_detail(o); },
           [](const Route& o) { return text("route to ", o.used); },
-          [](const ExpertMatmul& o) {
-            const Weight& w = o.experts.front();
-            return text("expert_matmul ", w.name, " and so on, ", o.experts.size(), " of [", w.rows,
-                        "x", w.columns, "], ", o.used, " used");
+          [](const ExpertMatmul& o) { return text("expert_matmul ", experts_of(o)); },
+          [](const GatedExperts& o) {
+            return text("gated_experts ", gate_name(o.act.act), " ", o.gate.experts.front().name,
+                        " ", experts_of(o.up));
           },
           [](const CombineExperts& o) { return text("combine_experts of ", o.used); },
           [](const GatherOutputs&) { return text("gather_outputs"); },
@@ -251,8 +261,9 @@ int64_t Graph::weight_bytes_per_step() const {
   for (const Op& op : ops) {
     if (const auto* matmul = std::get_if<Matmul>(&op))
       for (const Weight& weight : matmul->weights) bytes += bytes_of(weight, weight.rows);
-    if (const auto* experts = std::get_if<ExpertMatmul>(&op))
-      bytes += experts->used * bytes_of(experts->experts.front(), experts->experts.front().rows);
+    if (const auto* experts = std::get_if<ExpertMatmul>(&op)) bytes += bytes_of_used(*experts);
+    if (const auto* gated = std::get_if<GatedExperts>(&op))
+      bytes += bytes_of_used(gated->gate) + bytes_of_used(gated->up);
     if (const auto* embed = std::get_if<Embed>(&op)) bytes += bytes_of(embed->table, 1);
     if (const auto* norm = std::get_if<RmsNorm>(&op); norm && norm->weight != nullptr)
       bytes += norm->group_width * static_cast<int64_t>(sizeof(float));
@@ -280,6 +291,9 @@ std::vector<ValueId> reads(const Op& op) {
                         [](const Attention& o) { return Ids{o.q}; },
                         [](const ExpertMatmul& o) {
                           return Ids{o.in, o.route};
+                        },
+                        [](const GatedExperts& o) {
+                          return Ids{o.gate.in, o.gate.route};
                         },
                         [](const CombineExperts& o) {
                           return Ids{o.in, o.route};

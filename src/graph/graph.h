@@ -219,6 +219,13 @@ struct ExpertMatmul {
   std::vector<const float*> biases;  // [experts] of [rows], or empty
   ValueId out;
 };
+// Slot j of a row of `out` = act(slot j of gate's product) * slot j of up's: products of one input,
+// chosen by one route. passes/gate_experts.cc makes it of the three operations.
+struct GatedExperts {
+  ExpertMatmul gate, up;
+  kernels::GateActParams act;
+  ValueId out;
+};
 // out = sum over slots of weight * slot.
 struct CombineExperts {
   ValueId in;
@@ -234,7 +241,8 @@ struct GatherOutputs {
 
 using Op = std::variant<Embed, RmsNorm, LayerNorm, Matmul, Add, Mul, AddBias, AddPosition, GatedAct,
                         Activate, Scale, Softcap, Columns, Rope, StoreKv, Scores, Mask, Softmax,
-                        WeighValues, Attention, Route, ExpertMatmul, CombineExperts, GatherOutputs>;
+                        WeighValues, Attention, Route, ExpertMatmul, GatedExperts, CombineExperts,
+                        GatherOutputs>;
 
 class Graph {
  public:

@@ -15,7 +15,7 @@ namespace {
 
 bool is_wide(const Op& op) {
   return std::holds_alternative<Matmul>(op) || std::holds_alternative<Attention>(op) ||
-         std::holds_alternative<ExpertMatmul>(op);
+         std::holds_alternative<ExpertMatmul>(op) || std::holds_alternative<GatedExperts>(op);
 }
 
 bool is_part_of_attention(const Op& op) {
@@ -202,9 +202,11 @@ class Lowering {
                                                 o.mask,     o.window,      o.scale,
                                                 o.softcap,  o.sinks};
             },
-            [&](const ExpertMatmul& o) {
-              step(number).work = ExpertMatmulStep{
-                  place(o.in), place(o.route), place(o.out), o.input, o.used, o.experts, o.biases};
+            [&](const ExpertMatmul& o) { step(number).work = expert_step(o, o.out, {part(o)}); },
+            [&](const GatedExperts& o) {
+              ExpertMatmulStep work = expert_step(o.gate, o.out, {part(o.gate), part(o.up)});
+              work.act = o.act;
+              step(number).work = std::move(work);
             },
             [](const Scores&) {},  // check() has refused these four
             [](const Mask&) {},
@@ -213,6 +215,12 @@ class Lowering {
             [&](const auto& o) { emit_row(row_op(o), number); },
         },
         op);
+  }
+
+  static ExpertPart part(const ExpertMatmul& op) { return {op.experts, op.biases}; }
+  ExpertMatmulStep expert_step(const ExpertMatmul& op, ValueId out,
+                               std::vector<ExpertPart> parts) const {
+    return {place(op.in), place(op.route), place(out), op.input, op.used, std::move(parts), {}};
   }
 
   // The first embedding begins the program; angles go before it, once.
@@ -323,7 +331,10 @@ std::string line(const Step& step) {
                                       work.window);
                         },
                         [&](const ExpertMatmulStep& work) {
-                          return text(rows, "expert_matmul ", work.experts.front().name);
+                          std::string out = text(rows, "experts");
+                          for (const ExpertPart& part : work.parts)
+                            out += text(" ", part.weights.front().name);
+                          return out;
                         },
                     },
                     step.work);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -140,13 +141,17 @@ struct AttentionStep {
   float scale, softcap;
   const float* sinks;
 };
-// Tokens are grouped by expert: see ExpertMatmul.
+struct ExpertPart {  // a matrix of each expert and its bias: see ExpertMatmul
+  std::vector<Weight> weights;
+  std::vector<const float*> biases;
+};
+// Tokens are grouped by expert: see ExpertMatmul and GatedExperts.
 struct ExpertMatmulStep {
   Place in, route, out;
   ExpertInput input;
   int64_t used;
-  std::vector<Weight> experts;
-  std::vector<const float*> biases;
+  std::vector<ExpertPart> parts;              // one, or a gate and an up of the same shape
+  std::optional<kernels::GateActParams> act;  // of these two
 };
 
 struct Step {

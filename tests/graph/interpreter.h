@@ -224,6 +224,7 @@ class Interpreter {
   void compute(const Attention&) { FAIL() << "the graph is no longer as it was written"; }
   void compute(const Route&) { FAIL() << "experts are not interpreted"; }
   void compute(const ExpertMatmul&) { FAIL() << "experts are not interpreted"; }
+  void compute(const GatedExperts&) { FAIL() << "the graph is no longer as it was written"; }
   void compute(const CombineExperts&) { FAIL() << "experts are not interpreted"; }
 
   const Graph& graph_;

@@ -2,7 +2,8 @@
 // group is a matrix product. Unpacking an expert's weights costs about as much as four activation
 // rows, and kernels for many rows want many, so a tile takes up to kExpertRows rows. All threads
 // walk the tiles in the same order and share each by its weight rows: a thread quantises a tile's
-// activations once, into memory of its own, and scatters products to their slots as they come.
+// activations once, into memory of its own, and scatters products to their slots as they come; of
+// gated experts it multiplies the same columns of gate and up, and scatters what is activated.
 #include <algorithm>
 #include <cstring>
 
@@ -12,8 +13,9 @@ namespace optima::backend::cpu {
 namespace {
 
 constexpr int64_t kExpertRows = 192;
-// Products of a whole tile that wait to be scattered, so that they stay in the second-level cache;
-// a tile of fewer rows has more columns. Rows of a power of two would share lines of a cache.
+// Products of a whole tile, for each part, that wait to be scattered, so that they stay in the
+// second-level cache; a tile of fewer rows has more columns. Rows of a power of two would share
+// lines of a cache.
 constexpr int64_t kOutputColumns = 256;
 constexpr int64_t kOutputPadding = 16;
 constexpr int64_t kExpertPieces = 8;  // of a step, for each thread
@@ -43,21 +45,22 @@ size_t input_bytes(const graph::Weight& weight, const KernelTable& kernels, int6
 // How a thread's scratch is divided; a tile's input is the last part.
 struct Layout {
   int64_t tile_rows;
-  size_t choices, output, kernel, input;
+  size_t choices, output, output_bytes, kernel, input;
 };
 Layout layout(const graph::ExpertMatmulStep& step, const graph::Program& program,
               const KernelTable& kernels) {
   const int64_t rows_max = std::max(program.tokens_max, program.outputs_max);
   Layout at{};
   at.tile_rows = std::min(kExpertRows, rows_max);
-  at.choices = round_line(step.experts.size() * sizeof(int32_t));
+  at.choices = round_line(step.parts.front().weights.size() * sizeof(int32_t));
   at.output = at.choices + round_line(static_cast<size_t>(rows_max * step.used) * sizeof(Choice));
-  at.kernel = at.output + round_line(static_cast<size_t>(at.tile_rows) *
-                                     (kOutputColumns + kOutputPadding) * sizeof(float));
+  at.output_bytes = round_line(static_cast<size_t>(at.tile_rows) *
+                               (kOutputColumns + kOutputPadding) * sizeof(float));
+  at.kernel = at.output + step.parts.size() * at.output_bytes;
   at.input = at.kernel;
   if (kernels.matmul.scratch_bytes != nullptr)
-    at.input +=
-        round_line(kernels.matmul.scratch_bytes(at.tile_rows, step.experts.front().columns));
+    at.input += round_line(
+        kernels.matmul.scratch_bytes(at.tile_rows, step.parts.front().weights.front().columns));
   return at;
 }
 
@@ -76,10 +79,10 @@ class ExpertRunner {
   void run() const {
     group();
     const int64_t piece = piece_rows();
-    const int64_t pieces = divide_up(step_.experts.front().rows, piece);
+    const int64_t pieces = divide_up(part_rows(), piece);
     int64_t first = 0;
     int64_t next = take();
-    for (size_t expert = 0; expert < step_.experts.size(); ++expert) {
+    for (size_t expert = 0; expert < experts(); ++expert) {
       const Choice* chosen = choices_ + begin_of(expert);
       for (int64_t tiles = tiles_of(expert); tiles > 0; --tiles, first += pieces) {
         const int64_t left = choices_ + ends_[expert] - chosen;
@@ -104,6 +107,8 @@ class ExpertRunner {
   };
 
   int64_t take() const { return worker_.counter->fetch_add(1, std::memory_order_relaxed); }
+  size_t experts() const { return step_.parts.front().weights.size(); }
+  int64_t part_rows() const { return step_.parts.front().weights.front().rows; }
   const int32_t* ids(int64_t row) const {
     return reinterpret_cast<const int32_t*>(floats_at(pass_, step_.route) +
                                             row * step_.route.width);
@@ -116,12 +121,11 @@ class ExpertRunner {
   // Sorts the choices by expert and, of one expert, by row. Each thread does so for itself: it
   // costs less than to wait for another.
   void group() const {
-    const size_t experts = step_.experts.size();
-    std::fill_n(ends_, experts, 0);
+    std::fill_n(ends_, experts(), 0);
     for (int64_t row = 0; row < rows_; ++row)
       for (int64_t slot = 0; slot < step_.used; ++slot) ++ends_[ids(row)[slot]];
     int32_t before = 0;
-    for (size_t expert = 0; expert < experts; ++expert) {
+    for (size_t expert = 0; expert < experts(); ++expert) {
       const int32_t count = ends_[expert];
       ends_[expert] = before;
       before += count;
@@ -133,22 +137,20 @@ class ExpertRunner {
 
   // Weight rows of a piece: the more tiles there are, the fewer pieces each has.
   int64_t piece_rows() const {
-    const int64_t n = step_.experts.front().rows;
+    const int64_t n = part_rows();
     if (worker_.threads == 1) return n;
     int64_t tiles = 0;
-    for (size_t expert = 0; expert < step_.experts.size(); ++expert) tiles += tiles_of(expert);
+    for (size_t expert = 0; expert < experts(); ++expert) tiles += tiles_of(expert);
     const int64_t pieces = divide_up(worker_.threads * kExpertPieces, std::max<int64_t>(tiles, 1));
     const int64_t granule = pass_.kernels->matmul.granule;
     return divide_up(divide_up(n, pieces), granule) * granule;
   }
 
-  // The product of the tile, but for where its results go.
+  // What the products of all parts with the tile read alike.
   kernels::MatmulArgs prepare(const Tile& tile) const {
-    const graph::Weight& weight = step_.experts[tile.expert];
+    const graph::Weight& weight = step_.parts.front().weights[tile.expert];
     std::byte* block = worker_.scratch + at_.input;
     kernels::MatmulArgs args{};
-    args.weights = weight.data;
-    args.type = weight.type;
     args.n = weight.rows;
     args.k = weight.columns;
     args.m = tile.rows;
@@ -190,30 +192,65 @@ class ExpertRunner {
   }
 
   void run_piece(const Tile& tile, kernels::MatmulArgs args, int64_t n_begin, int64_t n_end) const {
-    const auto* info = kernels::find_weight_type(static_cast<int32_t>(args.type));
-    const auto row_bytes = static_cast<int64_t>(kernels::row_bytes(*info, args.k));
-    const auto* weights = static_cast<const std::byte*>(args.weights);
     const int64_t columns = at_.tile_rows / args.m * kOutputColumns;
-    args.out = reinterpret_cast<float*>(worker_.scratch + at_.output);
     args.out_stride = columns + kOutputPadding;
     for (int64_t n = n_begin; n < n_end; n += columns) {
-      args.weights = weights + n * row_bytes;
       args.n = std::min(columns, n_end - n);
-      pass_.kernels->matmul.run(args, 0, args.n);
-      scatter(tile, args, n);
+      for (size_t part = 0; part < step_.parts.size(); ++part) multiply(tile, args, part, n);
+      if (step_.act) {
+        activate(tile, args, n);
+      } else {
+        scatter(tile, args, n);
+      }
     }
   }
 
-  // Products with the expert's weight rows from n on, to their slots.
+  // With the part's weight rows from n on.
+  void multiply(const Tile& tile, kernels::MatmulArgs args, size_t part, int64_t n) const {
+    const graph::Weight& weight = step_.parts[part].weights[tile.expert];
+    const auto* info = kernels::find_weight_type(static_cast<int32_t>(weight.type));
+    const auto row_bytes = static_cast<int64_t>(kernels::row_bytes(*info, args.k));
+    args.weights = static_cast<const std::byte*>(weight.data) + n * row_bytes;
+    args.type = weight.type;
+    args.out = products(part);
+    pass_.kernels->matmul.run(args, 0, args.n);
+  }
+
+  float* products(size_t part) const {
+    return reinterpret_cast<float*>(worker_.scratch + at_.output + part * at_.output_bytes);
+  }
+  const float* bias(const Tile& tile, size_t part, int64_t n) const {
+    const std::vector<const float*>& biases = step_.parts[part].biases;
+    return biases.empty() ? nullptr : biases[tile.expert] + n;
+  }
+  float* slot(const Choice& choice) const {
+    return floats_at(pass_, step_.out) + choice.row * step_.out.width + choice.slot * part_rows();
+  }
+
+  // Products with weight rows from n on, to their slots.
   void scatter(const Tile& tile, const kernels::MatmulArgs& args, int64_t n) const {
-    const int64_t width = step_.experts[tile.expert].rows;
-    const float* bias = step_.biases.empty() ? nullptr : step_.biases[tile.expert] + n;
+    const float* added = bias(tile, 0, n);
     for (int64_t i = 0; i < tile.rows; ++i) {
-      const Choice& choice = tile.choices[i];
-      float* out =
-          floats_at(pass_, step_.out) + choice.row * step_.out.width + choice.slot * width + n;
-      const float* from = args.out + i * args.out_stride;
-      for (int64_t j = 0; j < args.n; ++j) out[j] = bias != nullptr ? from[j] + bias[j] : from[j];
+      float* out = slot(tile.choices[i]) + n;
+      const float* from = products(0) + i * args.out_stride;
+      for (int64_t j = 0; j < args.n; ++j) out[j] = added != nullptr ? from[j] + added[j] : from[j];
+    }
+  }
+
+  // What the activation makes of a gate's and an up's, to their slots.
+  void activate(const Tile& tile, const kernels::MatmulArgs& args, int64_t n) const {
+    for (size_t part = 0; part < step_.parts.size(); ++part) add_bias(tile, args, part, n);
+    for (int64_t i = 0; i < tile.rows; ++i)
+      pass_.kernels->gated_act(products(0) + i * args.out_stride, products(1) + i * args.out_stride,
+                               slot(tile.choices[i]) + n, args.n, *step_.act);
+  }
+
+  void add_bias(const Tile& tile, const kernels::MatmulArgs& args, size_t part, int64_t n) const {
+    const float* added = bias(tile, part, n);
+    if (added == nullptr) return;
+    for (int64_t i = 0; i < tile.rows; ++i) {
+      float* row = products(part) + i * args.out_stride;
+      pass_.kernels->add_bias(row, added, row, 1, args.n);
     }
   }
 
@@ -232,8 +269,9 @@ size_t expert_scratch_bytes(const graph::ExpertMatmulStep& step, const graph::Pr
                             const KernelTable& kernels) {
   const Layout at = layout(step, program, kernels);
   size_t input = 0;
-  for (const graph::Weight& weight : step.experts)
-    input = std::max(input, input_bytes(weight, kernels, at.tile_rows));
+  for (const graph::ExpertPart& part : step.parts)
+    for (const graph::Weight& weight : part.weights)
+      input = std::max(input, input_bytes(weight, kernels, at.tile_rows));
   return at.input + input;
 }
 

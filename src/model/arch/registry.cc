@@ -65,7 +65,8 @@ Result<Decoder> describe_decoder(const ModelFile& file) {
 
 Result<Decoder> build_decoder(const ModelFile& file) {
   OPTIMA_ASSIGN(Decoder decoder, describe_decoder(file));
-  decoder.graph = graph::recognise_attention(graph::group_matmuls(std::move(decoder.graph)));
+  decoder.graph = graph::gate_experts(
+      graph::recognise_attention(graph::group_matmuls(std::move(decoder.graph))));
   return decoder;
 }
 
