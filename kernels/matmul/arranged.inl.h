@@ -77,7 +77,7 @@ void arrange_sevens(const float* x, int64_t k, int64_t row_begin, int64_t row_en
           to->start[part][r] = kMagicBits - kArrangedOffset * (pair[0] + pair[1]);
           to->sum_x16[part][r] = sum_x16[2 * b + part];
         }
-        to->whole[r] = to->start[0][r] + to->start[1][r] - kMagicBits;
+        to->whole[r] = to->start[0][r] + (to->start[1][r] - kMagicBits);
         ArrangedBlock* group = to - b % kCoarseBlocks;
         const float sum = b % kCoarseBlocks == 0 ? 0.0f : group->lift[r];
         group->lift[r] = sum - kMagic * scale[b];
