@@ -168,19 +168,36 @@ void prefill(benchmark::State& state, const AttentionKernel& kernel, const Shape
   report(state, *problem, Roof::f32);
 }
 
+struct PageRange {
+  int64_t begin;
+  int64_t end;
+};
+
+PageRange piece_pages(const Problem& problem, int64_t split) {
+  const int64_t piece = problem.first_piece() + split;
+  return {std::max(problem.shape.first_page(), attention_piece_begin(piece)),
+          split + 1 == problem.splits() ? problem.shape.pages() : attention_piece_begin(piece + 1)};
+}
+
+// The pages of an item, as the engine names those of the thread's next one.
+AttentionAhead ahead_of(const Problem& problem, const AttentionArgs& args, int64_t item) {
+  if (item >= args.kv_heads * problem.splits()) return {};
+  const PageRange pages = piece_pages(problem, item % problem.splits());
+  return {args.pages + pages.begin, pages.end - pages.begin,
+          args.slot_offset + item / problem.splits() * args.slot_stride};
+}
+
 // One layer's pieces, those of this thread.
 void run_pieces(const Problem& problem, const AttentionSplitKernel& kernel, int64_t layer,
                 const benchmark::State& state, float* partial, void* scratch) {
-  const AttentionArgs args = problem.args(layer);
+  AttentionArgs args = problem.args(layer);
   const int64_t splits = problem.splits();
   for (int64_t item = state.thread_index(); item < args.kv_heads * splits;
        item += state.threads()) {
     const int64_t split = item % splits;
-    const int64_t piece = problem.first_piece() + split;
-    kernel.run(args, item / splits,
-               std::max(problem.shape.first_page(), attention_piece_begin(piece)),
-               split + 1 == splits ? problem.shape.pages() : attention_piece_begin(piece + 1),
-               split, splits, partial, scratch);
+    const PageRange pages = piece_pages(problem, split);
+    args.ahead = ahead_of(problem, args, item + state.threads());
+    kernel.run(args, item / splits, pages.begin, pages.end, split, splits, partial, scratch);
   }
 }
 

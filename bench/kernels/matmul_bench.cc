@@ -129,6 +129,8 @@ void run_share(benchmark::State& state, const MatmulKernel& kernel, const Proble
   args.out = const_cast<float*>(p.out.data());
   args.out_stride = p.shape.n;
   args.scratch = scratch.data();
+  args.reading = kernel.reading;
+  args.next_row = -1;
   if (kernel.arrange_rows != nullptr && p.m >= kernel.arrange_from && !is_float(p.shape.type)) {
     args.arranged = p.arranged_for(kernel);
   }

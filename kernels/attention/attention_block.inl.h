@@ -10,10 +10,10 @@
 namespace optima::kernels {
 namespace {
 
-// Decoding asks for pages about this many bytes before it reads them: more than the latency of the
-// memory times its bandwidth, less than what the first-level cache keeps beside the work
+// Decoding asks for pages at most this many bytes before it reads them: more than the latency of
+// the memory times its bandwidth, less than what the first-level cache keeps beside the work
 // (docs/PERFORMANCE.md has the figures).
-constexpr int64_t kBytesAhead = 8192;
+constexpr int64_t kBytesAhead = 16384;
 
 // The query rows of one item and the kv head that they share.
 struct Block {
@@ -44,17 +44,29 @@ struct Block {
   const unsigned char* slot(int64_t page) const {
     return args.pages[page] + args.slot_offset + kv_head * args.slot_stride;
   }
-  // The slot to ask for while that of `page` is read. After the block's last page come those of the
+  // The slot to ask for in place of that of `page`. After the block's last page come those of the
   // item to come.
-  const char* ahead_of(int64_t page) const {
+  const char* slot_ahead(int64_t page) const {
     const AttentionAhead& ahead = args.ahead;
-    const int64_t bytes = kv_slot_bytes(args.kv_type, args.head_dim);
     const int64_t last = (visible(tokens - 1).end - 1) / kPageTokens;
-    const int64_t wanted = page + (kBytesAhead + bytes - 1) / bytes;
-    const int64_t past = wanted - last - 1;
-    if (past < 0) return reinterpret_cast<const char*>(slot(wanted));
+    const int64_t past = page - last - 1;
+    if (past < 0) return reinterpret_cast<const char*>(slot(page));
     if (past >= ahead.count) return reinterpret_cast<const char*>(slot(last));
     return reinterpret_cast<const char*>(ahead.pages[past] + ahead.slot_offset);
+  }
+  // What to ask for while the half that begins `half` bytes into the slot of `page` is read.
+  template <typename Element>
+  Ahead<Element> ahead_of(int64_t page, int64_t half) const {
+    const int64_t bytes = kv_slot_bytes(args.kv_type, args.head_dim);
+    int shift = 0;
+    while (2 << shift <= kPagesAside && (2 << shift) * bytes <= kBytesAhead) ++shift;
+    const int64_t count = 1 << shift;
+    const int64_t first = page & -count;
+    Ahead<Element> ahead = {};
+    for (int64_t i = 0; i < count; ++i) ahead.at[i] = slot_ahead(first + count + i) + half;
+    ahead.shift = shift;
+    ahead.first_line = (page - first) * (kPageTokens * args.head_dim / kLineElements<Element>);
+    return ahead;
   }
 };
 

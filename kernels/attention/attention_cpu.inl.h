@@ -121,31 +121,32 @@ void attend_tiles(const Block& block, const Work& work) {
   }
 }
 
-// A page of the tile that begins with page `tile`, what of it some rows see, and the values of the
-// page ahead.
+// A page of the tile that begins with page `tile`, what of it some rows see, and the values to ask
+// for meanwhile.
+template <typename Element>
 struct SeenPage {
   int64_t tile;
   int64_t page;
   Range rows;
   Range seen;
-  const char* ahead;
+  Ahead<Element> ahead;
 };
 
 // Adds what is seen of the values of one page; the sums are multiplied by the rows' corrections
 // before.
 template <typename V, typename Element>
-void add_page_values(const Values<V, Element>& values, const Work& work, const SeenPage& at,
-                     const float* correction) {
+void add_page_values(const Values<V, Element>& values, const Work& work,
+                     const SeenPage<Element>& at, const float* correction) {
   const Values<V, Element> v = {values.at + at.seen.begin * values.head_dim,
                                 values.scales + at.seen.begin * kv_blocks(values.head_dim),
                                 values.head_dim};
   const int64_t column = (at.page - at.tile) * kPageTokens + at.seen.begin;
-  const int64_t skipped = at.seen.begin * values.head_dim * static_cast<int64_t>(sizeof(Element));
+  Ahead<Element> ahead = at.ahead;
+  ahead.first_line += at.seen.begin * values.head_dim / kLineElements<Element>;
   each_row_tile<V>(at.rows.begin, at.rows.end, [&](int64_t row, auto count) {
     add_values<V, count.value>(ValueTile<V, Element, Ahead<Element>>{
         v, work.weights + row * kTileTokens + column, at.seen.end - at.seen.begin,
-        work.sums + row * work.sums_stride, work.sums_stride, correction + row,
-        Ahead<Element>{at.ahead + skipped}});
+        work.sums + row * work.sums_stride, work.sums_stride, correction + row, ahead});
   });
 }
 
@@ -158,10 +159,10 @@ void add_few(const Block& block, int64_t tile, Range pages, const Work& work) {
   for (int64_t page = pages.begin; page < pages.end; ++page) {
     const float* correction = page == pages.begin ? work.correction : work.ones;
     const auto values = open_values<V, Element>(block, page, work);
-    const char* ahead = block.ahead_of(page) + half;
+    const auto ahead = block.ahead_of<Element>(page, half);
     if (all_seen) {
-      add_page_values(values, work, {tile, page, {0, block.rows()}, {0, kPageTokens}, ahead},
-                      correction);
+      add_page_values<V, Element>(
+          values, work, {tile, page, {0, block.rows()}, {0, kPageTokens}, ahead}, correction);
       continue;
     }
     // A token whose first page is a later one has no sums yet that a correction could change.
@@ -169,7 +170,7 @@ void add_few(const Block& block, int64_t tile, Range pages, const Work& work) {
       const Range seen = clip(block.visible(token), page * kPageTokens, kPageTokens);
       if (seen.begin >= seen.end) continue;
       const Range rows = {token * block.group, (token + 1) * block.group};
-      add_page_values(values, work, {tile, page, rows, seen, ahead}, correction);
+      add_page_values<V, Element>(values, work, {tile, page, rows, seen, ahead}, correction);
     }
   }
 }
@@ -183,7 +184,7 @@ void attend_few(const Block& block, const Work& work) {
   for (int64_t tile = tile_begin(first_page); tile <= last_page; tile += kTilePages) {
     const Range pages = {larger(tile, first_page), smaller(tile + kTilePages, last_page + 1)};
     for (int64_t page = pages.begin; page < pages.end; ++page) {
-      const Ahead<Element> ahead = {block.ahead_of(page)};
+      const auto ahead = block.ahead_of<Element>(page, 0);
       const auto keys = open_keys<V, Element>(block, page, work);
       each_row_tile<V>(0, block.rows(), [&](int64_t row, auto count) {
         float* logits = work.weights + row * kTileTokens + (page - tile) * kPageTokens;

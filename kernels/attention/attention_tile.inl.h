@@ -15,6 +15,7 @@ namespace {
 
 constexpr int64_t kTilePages = 4;
 constexpr int64_t kTileTokens = kTilePages * 16;
+constexpr int64_t kPagesAside = 4;  // at most so many are asked for side by side
 constexpr float kMinusInfinity = -__builtin_inff();
 
 constexpr int64_t smaller(int64_t a, int64_t b) {
@@ -173,12 +174,24 @@ struct Values {
 template <typename Element>
 constexpr int64_t kLineElements = 64 / static_cast<int64_t>(sizeof(Element));
 
-// Elements that will be read soon: those of the page ahead that lie where the loop is in its own.
+// The cache that elements ahead are asked into, as __builtin_prefetch counts: floats of 16 bits
+// into the second level, bytes into the first, whose loads are more and smaller
+// (docs/PERFORMANCE.md has the figures).
+template <typename Element>
+constexpr int kAskInto = sizeof(Element) == 1 ? 3 : 2;
+
+// Elements that will be read soon: keys, or values, of pages ahead. While a page is read, as many
+// lines of theirs are asked for, turn by turn of 2^shift pages, so that the memory sees a stream
+// for each.
 template <typename Element>
 struct Ahead {
-  const char* at;
+  const char* at[kPagesAside];
+  int shift;
+  int64_t first_line;  // of the page at hand among the lines of the 2^shift pages around it
+
   inline void ask(int64_t element) const {
-    __builtin_prefetch(at + element * static_cast<int64_t>(sizeof(Element)), 0, 3);
+    const int64_t line = first_line + element / kLineElements<Element>;
+    __builtin_prefetch(at[line & ((1 << shift) - 1)] + (line >> shift) * 64, 0, kAskInto<Element>);
   }
 };
 struct NothingAhead {

@@ -58,6 +58,15 @@ inline constexpr int64_t kArrangedRowsMax = 16;
 using ArrangeRowsFn = void (*)(const float* x, int64_t k, int64_t row_begin, int64_t row_end,
                                void* arranged);
 
+// How one activation row reads panels (panel.h): what keeps a CPU's memory busiest. Results do not
+// depend on it.
+struct PanelReading {
+  // One panel at a time, or four side by side, if each has at least so many bytes.
+  int64_t aside_from;
+  // How far ahead a panel is asked for: one alone, and each of four.
+  int64_t ahead, ahead_aside;
+};
+
 struct MatmulArgs {
   const void* weights;    // [n, k] in `type`
   const uint8_t* panels;  // the same as MatmulKernel::pack() wrote them; null = weights are read
@@ -73,6 +82,10 @@ struct MatmulArgs {
   int64_t out_stride;
   void* scratch;  // scratch_bytes of the variant, private to the calling thread
   RowSums row_sums;
+  PanelReading reading;
+  // Rows that the thread will probably come to after its own: their panels are asked for in time.
+  // < 0: those that follow.
+  int64_t next_row;
 };
 
 // One row of the variants array. `run` computes output features [n_begin, n_end), for all m rows;
@@ -93,6 +106,7 @@ struct MatmulKernel {
   // and RowSums::alike, AMX aside, the products are those of xq. Null: it does not read them.
   ArrangeRowsFn arrange_rows = nullptr;
   int64_t arrange_from = 0;
+  PanelReading reading = {12288, 2048, 384};
 };
 Variants<MatmulKernel> matmul_variants();    // fast: quantised activations
 extern const MatmulKernel kMatmulReference;  // fp32 activations, double accumulation

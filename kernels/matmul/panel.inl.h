@@ -11,17 +11,12 @@ namespace optima::kernels {
 namespace {
 
 constexpr int kPanelFewRows = 24;  // from more rows on tiles pay
-// One activation row meets so many panels side by side, block by block, where they are so long that
-// the memory takes each for a stream of its own: four streams keep it busier than one. More
-// activation rows would not leave registers for their sums.
+// One activation row may meet so many panels side by side, block by block: the memory then sees a
+// stream for each. More activation rows would not leave registers for their sums.
 constexpr int kPanelsAtOnce = 4;
-constexpr int64_t kPanelStreamBytes = 12288;
 constexpr int panels_at_most(int64_t columns) {
   return columns == 1 ? kPanelsAtOnce : 1;
 }
-// How far ahead panels are asked for: one alone, and each of several.
-constexpr int64_t kPanelAheadBytes = 2048;
-constexpr int64_t kPanelsAheadBytes = 384;
 
 // ---- making panels ----
 
@@ -257,7 +252,8 @@ struct PanelArgs {
   const uint8_t* panel;  // the first; the others behind it
   int64_t bytes;         // of a panel
   int panels;
-  int64_t ahead;  // bytes that each is asked for in advance
+  int64_t ahead;        // bytes that each is asked for in advance
+  const uint8_t* next;  // what is read after them
   int64_t blocks;
   const QuantisedRows* x;
   int64_t m;            // first activation row
@@ -284,11 +280,11 @@ inline __attribute__((always_inline)) void for_panel_blocks(const PanelArgs& arg
     const int64_t block = args.first_block + index;
     const uint8_t* group = args.panel + panel_group_at(Traits, block);
     const int64_t codes_at = panel_codes_at(Traits, block);
-    // What follows a panel's end is not the next one, which is being read, but the one behind all.
-    int64_t ahead = codes_at + args.ahead;
-    if (ahead >= args.bytes) ahead += (panels - 1) * args.bytes;
     const uint8_t* codes = args.panel + codes_at;
-    const uint8_t* next = args.panel + ahead;
+    // What follows a panel's end is not the one behind it, which is being read, but the next group.
+    const int64_t ahead = codes_at + args.ahead;
+    const uint8_t* next =
+        ahead < args.bytes ? args.panel + ahead : args.next + (ahead - args.bytes);
     for (int p = 0; p < panels; ++p) {
       for (int line = 0; line < panel_block_bytes(Traits); line += 64)
         __builtin_prefetch(next + line);
@@ -305,15 +301,18 @@ void panel_few(const MatmulArgs& args, int64_t n_begin, int64_t n_end) {
   const int64_t blocks = args.k / kActivationBlock;
   const int64_t stretch = stretch_blocks(blocks);
   const int64_t bytes = panel_bytes(Traits, blocks);
-  const int64_t step = kPanelRows * (bytes < kPanelStreamBytes ? 1 : panels_at_most(args.m));
+  const PanelReading& reading = args.reading;
+  const int64_t step = kPanelRows * (bytes < reading.aside_from ? 1 : panels_at_most(args.m));
   for (int64_t n = n_begin; n < n_end; n += step) {
     const int64_t rows = n_end - n < step ? n_end - n : step;
     const auto panels = static_cast<int>((rows + kPanelRows - 1) / kPanelRows);
+    const int64_t next = n + step < n_end || args.next_row < 0 ? n + step : args.next_row;
     for (int64_t block = 0; block < blocks; block += stretch) {
       PanelArgs panel = {args.panels + n / kPanelRows * bytes,
                          bytes,
                          panels,
-                         panels == 1 ? kPanelAheadBytes : kPanelsAheadBytes,
+                         panels == 1 ? reading.ahead : reading.ahead_aside,
+                         args.panels + next / kPanelRows * bytes,
                          blocks - block < stretch ? blocks - block : stretch,
                          &args.xq,
                          0,

@@ -17,19 +17,24 @@ constexpr int64_t kAmxArrangeFrom = 64;
 // With fewer, unpacking to whole bytes takes what is won (32 rows: x0.9).
 constexpr int64_t kVnniArrangeFrom = 48;
 
+// Measured on Emerald Rapids: four streams for short panels too, asked for further ahead.
+constexpr PanelReading kAlwaysAside = {0, 2048, 768};
+// On Zen 4: one stream is faster than four, however long panels are.
+constexpr PanelReading kNeverAside = {INT64_MAX, 1024, 1024};
+
 constexpr auto kMatmul = rows_here<MatmulKernel>({
     {"matmul_amx",
      kIsaAvx2 | kIsaAvx512 | kIsaAvx512Vnni | kIsaAvx512Bf16 | kIsaAmx,
      {amx::matmul, amx::matmul_scratch_bytes, 32, avx512::matmul_panels_bytes, avx512::matmul_pack,
-      amx::arrange_rows, kAmxArrangeFrom}},
+      amx::arrange_rows, kAmxArrangeFrom, kAlwaysAside}},
     {"matmul_avx512bf16",
      kIsaAvx2 | kIsaAvx512 | kIsaAvx512Vnni | kIsaAvx512Bf16 | kIsaFastBf16,
      {avx512bf16::matmul, avx512::matmul_scratch_bytes, 32, avx512::matmul_panels_bytes,
-      avx512::matmul_pack, avx512::arrange_rows, kVnniArrangeFrom}},
+      avx512::matmul_pack, avx512::arrange_rows, kVnniArrangeFrom, kNeverAside}},
     {"matmul_avx512vnni",
      kIsaAvx2 | kIsaAvx512 | kIsaAvx512Vnni,
      {avx512::matmul, avx512::matmul_scratch_bytes, 32, avx512::matmul_panels_bytes,
-      avx512::matmul_pack, avx512::arrange_rows, kVnniArrangeFrom}},
+      avx512::matmul_pack, avx512::arrange_rows, kVnniArrangeFrom, kAlwaysAside}},
     {"matmul_avxvnni",
      kIsaAvx2 | kIsaAvxVnni,
      {avxvnni::matmul, avxvnni::matmul_scratch_bytes, 16, avxvnni::matmul_panels_bytes,

@@ -7,24 +7,55 @@
 namespace optima::backend::cpu {
 namespace {
 
-// Pieces per thread: enough to even out, few enough that taking one costs nothing.
-constexpr int64_t kPiecesPerThread = 8;
-
-int64_t round_up(int64_t value, int64_t unit) {
-  return (value + unit - 1) / unit * unit;
-}
+// The smallest pieces of a product are this part of a thread's share: small enough to even out,
+// large enough that taking one costs nothing.
+constexpr int64_t kLeastPart = 16;
 
 int64_t take(const Worker& worker) {
   return worker.counter->fetch_add(1, std::memory_order_relaxed);
 }
 
-// Rows of a part that make one piece, given all parts of the step.
-int64_t piece_rows(const graph::MatmulStep& step, const Worker& worker, int64_t granule) {
-  int64_t rows = 0;
-  for (const graph::MatmulPart& part : step.parts) rows += part.weight.rows;
-  if (worker.threads == 1) return rows;
-  return round_up(std::max<int64_t>(1, rows / (worker.threads * kPiecesPerThread)), granule);
+// Granules of a product's weight rows, those of its parts one part after the other.
+struct Granules {
+  int64_t begin, end;
+};
+
+int64_t granules_of(const graph::MatmulPart& part, int64_t granule) {
+  return (part.weight.rows + granule - 1) / granule;
 }
+
+// Cuts them into a piece for each thread that is half of its share, then one that is half of its
+// share of the rest, and so on: most rows are read in long runs, and the last pieces are short.
+// Thread t begins with piece t, so that it knows what it will read; pieces from `threads` on go to
+// whoever comes first.
+class Pieces {
+ public:
+  Pieces(const graph::MatmulStep& step, int threads, int64_t granule) : threads_(threads) {
+    for (const graph::MatmulPart& part : step.parts) granules_ += granules_of(part, granule);
+    least_ = std::max<int64_t>(1, granules_ / (threads_ * kLeastPart));
+  }
+
+  // Empty behind the last.
+  Granules at(int64_t index) const {
+    int64_t begin = 0;
+    int64_t size = size_from(begin);
+    for (; index >= threads_ && size > least_; index -= threads_) {
+      begin += size * threads_;
+      size = size_from(begin);
+    }
+    begin += index * size;
+    return {std::min(begin, granules_), std::min(begin + size, granules_)};
+  }
+
+ private:
+  int64_t size_from(int64_t begin) const {
+    return std::max(least_, (granules_ - begin) / (2 * threads_));
+  }
+
+  int64_t threads_;
+  int64_t granules_ = 0;
+  int64_t least_;
+};
 
 // The pages that some token of the run can see.
 struct PageRange {
@@ -182,29 +213,43 @@ kernels::MatmulArgs arguments(const graph::MatmulStep& step, size_t part_index, 
   args.out_stride = part.out.width;
   args.scratch = worker.scratch;
   args.row_sums = pass.kernels->row_sums;
+  args.reading = pass.kernels->matmul.reading;
+  args.next_row = -1;
   return args;
+}
+
+// One piece; `next` is the first granule of what the thread will probably do after it.
+void run_piece(const graph::MatmulStep& step, const Pass& pass, const Worker& worker, int64_t rows,
+               Granules piece, int64_t next) {
+  const kernels::MatmulKernel& kernel = pass.kernels->matmul;
+  const int64_t granule = kernel.granule;
+  int64_t first = 0;  // granule of the part
+  for (size_t p = 0; p < step.parts.size() && first < piece.end; ++p) {
+    const int64_t last = first + granules_of(step.parts[p], granule);
+    const Granules here = {std::max(piece.begin, first), std::min(piece.end, last)};
+    if (here.begin < here.end) {
+      PackedWeight* packed = (*worker.weights)[p];
+      kernels::MatmulArgs args = arguments(step, p, pass, worker, rows);
+      if (piece.end <= last && next < last) args.next_row = (next - first) * granule;
+      const int64_t begin = (here.begin - first) * granule;
+      const int64_t end = std::min((here.end - first) * granule, args.n);
+      if (packed != nullptr && packed->state == PackedWeight::State::making)
+        kernel.pack(args, begin, end, packed->panels);
+      kernel.run(args, begin, end);
+    }
+    first = last;
+  }
 }
 
 }  // namespace
 
 void run_matmul_step(const graph::MatmulStep& step, const Pass& pass, const Worker& worker,
                      int64_t rows) {
-  const kernels::MatmulKernel& kernel = pass.kernels->matmul;
-  const int64_t piece = piece_rows(step, worker, kernel.granule);
-  int64_t first_piece = 0;
-  int64_t next = take(worker);
-  for (size_t p = 0; p < step.parts.size(); ++p) {
-    PackedWeight* packed = (*worker.weights)[p];
-    const kernels::MatmulArgs args = arguments(step, p, pass, worker, rows);
-    const bool make = packed != nullptr && packed->state == PackedWeight::State::making;
-    const int64_t pieces = (args.n + piece - 1) / piece;
-    for (; next < first_piece + pieces; next = take(worker)) {
-      const int64_t begin = (next - first_piece) * piece;
-      const int64_t end = std::min(begin + piece, args.n);
-      if (make) kernel.pack(args, begin, end, packed->panels);
-      kernel.run(args, begin, end);
-    }
-    first_piece += pieces;
+  const Pieces pieces(step, worker.threads, pass.kernels->matmul.granule);
+  for (int64_t index = worker.thread;; index = worker.threads + take(worker)) {
+    const Granules piece = pieces.at(index);
+    if (piece.begin == piece.end) return;
+    run_piece(step, pass, worker, rows, piece, pieces.at(index + worker.threads).begin);
   }
 }
 
