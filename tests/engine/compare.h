@@ -4,9 +4,21 @@
 #include <algorithm>
 #include <cmath>
 
+#include "backend/cpu/host_isa.h"
+#include "kernels/isa.h"
 #include "tests/engine/tiny_model.h"
 
 namespace optima::engine {
+
+// The largest mean KLD of the fast path to fp32: with f16 KV, and where activations are rounded
+// too, to int8 or to bfloat16.
+inline constexpr double kKldMax = 1e-3, kKldQuantised = 2e-2;
+
+// Whether BF16 weights meet activations rounded to bfloat16 on this CPU
+// (kernels/matmul/bf16.inl.h): 0.17 % of a product, where int8 costs 0.53.
+inline bool rounds_to_bfloat16(ComputePath path) {
+  return path == ComputePath::fast && (backend::cpu::host_isa() & kernels::kIsaFastBf16) != 0;
+}
 
 // Runs `ids` as a prompt and returns the logits of all positions.
 inline std::vector<float> prompt_logits(Engine& engine, const std::shared_ptr<Session>& session,

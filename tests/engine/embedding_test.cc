@@ -197,10 +197,12 @@ TEST_P(Embeddings, OfABatchAreThoseOfOne) {
   std::reverse(specs.begin(), specs.end());
   auto backward = embed_together(*engine.engine, model, path, specs);
   std::reverse(backward.begin(), backward.end());
-  const double f16_step = path == ComputePath::fast ? 0x1p-11 : 1e-5;
+  // Where many rows are rounded to bfloat16, by some steps of that.
+  const double fast_step = rounds_to_bfloat16(path) ? 0x1p-6 : 0x1p-11;
+  const double step = path == ComputePath::fast ? fast_step : 1e-5;
   for (size_t i = 0; i < wanted.size(); ++i) {
     EXPECT_LE(max_error(forward[i], backward[i]), 1e-5 * largest(wanted[i]));
-    EXPECT_LE(max_error(wanted[i], forward[i]), f16_step * largest(wanted[i]));
+    EXPECT_LE(max_error(wanted[i], forward[i]), step * largest(wanted[i]));
   }
 }
 
