@@ -170,7 +170,12 @@ struct Product {
       args.arranged = arranged.data();
       args.xq = {};
     }
+    // How panels are read must not matter.
+    args.reading = kernel.reading;
+    args.next_row = 0;
     kernel.run(args, split, n);
+    args.reading = {0, 512, 512};
+    args.next_row = -1;
     kernel.run(args, 0, split);
     return out;
   }

@@ -2,60 +2,19 @@
 // so that a thread held up by a busy neighbour takes fewer.
 #include <algorithm>
 
+#include "backend/cpu/pieces.h"
 #include "backend/cpu/step_context.h"
 
 namespace optima::backend::cpu {
 namespace {
 
-// The smallest pieces of a product are this part of a thread's share: small enough to even out,
-// large enough that taking one costs nothing.
-constexpr int64_t kLeastPart = 16;
-
 int64_t take(const Worker& worker) {
   return worker.counter->fetch_add(1, std::memory_order_relaxed);
 }
 
-// Granules of a product's weight rows, those of its parts one part after the other.
-struct Granules {
-  int64_t begin, end;
-};
-
 int64_t granules_of(const graph::MatmulPart& part, int64_t granule) {
   return (part.weight.rows + granule - 1) / granule;
 }
-
-// Cuts them into a piece for each thread that is half of its share, then one that is half of its
-// share of the rest, and so on: most rows are read in long runs, and the last pieces are short.
-// Thread t begins with piece t, so that it knows what it will read; pieces from `threads` on go to
-// whoever comes first.
-class Pieces {
- public:
-  Pieces(const graph::MatmulStep& step, int threads, int64_t granule) : threads_(threads) {
-    for (const graph::MatmulPart& part : step.parts) granules_ += granules_of(part, granule);
-    least_ = std::max<int64_t>(1, granules_ / (threads_ * kLeastPart));
-  }
-
-  // Empty behind the last.
-  Granules at(int64_t index) const {
-    int64_t begin = 0;
-    int64_t size = size_from(begin);
-    for (; index >= threads_ && size > least_; index -= threads_) {
-      begin += size * threads_;
-      size = size_from(begin);
-    }
-    begin += index * size;
-    return {std::min(begin, granules_), std::min(begin + size, granules_)};
-  }
-
- private:
-  int64_t size_from(int64_t begin) const {
-    return std::max(least_, (granules_ - begin) / (2 * threads_));
-  }
-
-  int64_t threads_;
-  int64_t granules_ = 0;
-  int64_t least_;
-};
 
 // The pages that some token of the run can see.
 struct PageRange {
@@ -218,7 +177,8 @@ kernels::MatmulArgs arguments(const graph::MatmulStep& step, size_t part_index, 
   return args;
 }
 
-// One piece; `next` is the first granule of what the thread will probably do after it.
+// One piece of the granules of all parts, one part after the other; `next` is the first granule of
+// what the thread will probably do after it.
 void run_piece(const graph::MatmulStep& step, const Pass& pass, const Worker& worker, int64_t rows,
                Granules piece, int64_t next) {
   const kernels::MatmulKernel& kernel = pass.kernels->matmul;
@@ -245,8 +205,11 @@ void run_piece(const graph::MatmulStep& step, const Pass& pass, const Worker& wo
 
 void run_matmul_step(const graph::MatmulStep& step, const Pass& pass, const Worker& worker,
                      int64_t rows) {
-  const Pieces pieces(step, worker.threads, pass.kernels->matmul.granule);
-  for (int64_t index = worker.thread;; index = worker.threads + take(worker)) {
+  int64_t granules = 0;
+  for (const graph::MatmulPart& part : step.parts)
+    granules += granules_of(part, pass.kernels->matmul.granule);
+  const Pieces pieces(granules, worker.threads);
+  for (int64_t index = take(worker);; index = take(worker)) {
     const Granules piece = pieces.at(index);
     if (piece.begin == piece.end) return;
     run_piece(step, pass, worker, rows, piece, pieces.at(index + worker.threads).begin);
