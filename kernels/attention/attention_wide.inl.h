@@ -1,7 +1,8 @@
 // Tiles of pages that all rows of a block see whole, multiplied as tiles of bfloat16: logits and
-// weighted values alike (vec/amx.h). Queries, keys, values and weights are rounded to it, 2^-9 of
-// each at the most; the softmax between them stays fp32. Where rows see different parts of a tile,
-// the loops of attention_tile.inl.h go on, so that nothing unseen is touched.
+// weighted values alike (vec/amx.h, vec/register_tiles.inl.h). Queries, keys, values and weights
+// are rounded to it, 2^-9 of each at the most; the softmax between them stays fp32. Where rows see
+// different parts of a tile, the loops of attention_tile.inl.h go on, so that nothing unseen is
+// touched.
 #pragma once
 
 #include "kernels/attention/attention_block.inl.h"
@@ -70,8 +71,10 @@ class WideTile {
   // Whether the pages are such a tile.
   bool suits(Range pages, int64_t first) const {
     const Range positions = {pages.begin * kPageTokens, pages.end * kPageTokens};
-    return head_dim_ % kTilePairs == 0 && pages.end - pages.begin == kTilePages &&
-           first == pages.begin && block_.visible(0).end >= positions.end &&
+    const int64_t end = block_.args.first_position + block_.first_token + block_.tokens;
+    return end >= Tiles::kFromPosition && head_dim_ % kTilePairs == 0 &&
+           pages.end - pages.begin == kTilePages && first == pages.begin &&
+           block_.visible(0).end >= positions.end &&
            block_.visible(block_.tokens - 1).begin <= positions.begin;
   }
 
@@ -126,16 +129,10 @@ class WideTile {
   void score() const {
     const int64_t next = head_tiles_ * kTileBytes;
     each_tile_product(row_tiles_, kTilePages, [&](int64_t i, int64_t page, auto is, auto pages) {
-      each_sum<is.value, pages.value>(
-          [](auto tile, int, int) { Tiles::template zero<tile.value>(); });
-      add_tile_products<Tiles, is.value, pages.value>({wide_.q + i * next, next, kTileBytes},
-                                                      {wide_.k + page * next, next, kTileBytes},
-                                                      head_tiles_);
-      each_sum<is.value, pages.value>([&](auto tile, int row, int column) {
-        Tiles::template store<tile.value>(
-            work_.weights + (i + row) * 16 * kTileTokens + (page + column) * kPageTokens,
-            kTileTokens * static_cast<int64_t>(sizeof(float)));
-      });
+      multiply_tiles<Tiles, is.value, pages.value>(
+          {wide_.q + i * next, next, kTileBytes}, {wide_.k + page * next, next, kTileBytes},
+          head_tiles_,
+          {work_.weights + i * 16 * kTileTokens + page * kPageTokens, kTileTokens, SumStart::zero});
     });
   }
 
@@ -164,20 +161,11 @@ class WideTile {
   void add_values() const {
     constexpr int64_t kBlocks = kTileTokens / kTilePairs;
     const int64_t columns = 2 * head_tiles_;
-    const int64_t stride = work_.sums_stride * static_cast<int64_t>(sizeof(float));
     each_tile_product(row_tiles_, columns, [&](int64_t i, int64_t j, auto is, auto js) {
-      const auto sums_at = [&](int row, int column) {
-        return work_.sums + (i + row) * 16 * work_.sums_stride + (j + column) * 16;
-      };
-      each_sum<is.value, js.value>([&](auto tile, int row, int column) {
-        Tiles::template load<tile.value>(sums_at(row, column), stride);
-      });
-      add_tile_products<Tiles, is.value, js.value>(
+      multiply_tiles<Tiles, is.value, js.value>(
           {wide_.weights + i * kBlocks * kTileBytes, kBlocks * kTileBytes, kTileBytes},
-          {wide_.v + j * kTileBytes, kTileBytes, columns * kTileBytes}, kBlocks);
-      each_sum<is.value, js.value>([&](auto tile, int row, int column) {
-        Tiles::template store<tile.value>(sums_at(row, column), stride);
-      });
+          {wide_.v + j * kTileBytes, kTileBytes, columns * kTileBytes}, kBlocks,
+          {work_.sums + 16 * (i * work_.sums_stride + j), work_.sums_stride, SumStart::there});
     });
   }
 

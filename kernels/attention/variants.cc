@@ -15,6 +15,10 @@ namespace amx {
 ItemsFn attention;
 ScratchFn attention_scratch;
 }  // namespace amx
+namespace avx512bf16 {
+ItemsFn attention;
+ScratchFn attention_scratch;
+}  // namespace avx512bf16
 namespace avx512 {
 ItemsFn attention;
 SplitFn attention_split;
@@ -45,6 +49,9 @@ Variants<AttentionKernel> attention_variants() {
       {"attention_amx",
        kIsaAvx2 | kIsaAvx512 | kIsaAvx512Bf16 | kIsaAmx,
        {amx::attention, amx::attention_scratch}},
+      {"attention_avx512bf16",
+       kIsaAvx2 | kIsaAvx512 | kIsaAvx512Bf16 | kIsaFastBf16,
+       {avx512bf16::attention, avx512bf16::attention_scratch}},
       {"attention_avx512", kIsaAvx512, {avx512::attention, avx512::attention_scratch}},
       {"attention_avx2", kIsaAvx2, {avx2::attention, avx2::attention_scratch}},
       {"attention_neon", kIsaNeon, {neon::attention, neon::attention_scratch}},

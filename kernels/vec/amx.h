@@ -7,14 +7,15 @@
 // also ends.
 #pragma once
 
-#include <immintrin.h>
 #include <stdint.h>
-#include <string.h>
+
+#include "kernels/vec/bf16_avx512.h"
 
 namespace optima::kernels {
 namespace {
 
-struct AmxTiles {
+struct AmxTiles : TileRounding {
+  static constexpr int64_t kFromPosition = 0;  // of attention
   // All eight tiles become whole ones, full of zeros.
   static void begin() {
     struct alignas(64) Config {
@@ -52,22 +53,6 @@ struct AmxTiles {
   template <int Sum, int A, int B>
   static void add_pairs() {
     __asm__ volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(Sum), "i"(A), "i"(B));
-  }
-
-  // Two times sixteen floats, rounded to bfloat16: low[0..15], high[0..15].
-  static void round(const __m512& low, const __m512& high, uint8_t* to) {
-    const __m512bh rounded = _mm512_cvtne2ps_pbh(high, low);
-    memcpy(to, &rounded, sizeof rounded);
-  }
-  // The same as pairs: first[0], second[0], first[1], ...
-  static void round_pairs(const __m512& first, const __m512& second, uint8_t* to) {
-    const __m512bh rounded = _mm512_cvtne2ps_pbh(second, first);
-    __m512i halves;
-    memcpy(&halves, &rounded, sizeof halves);
-    const __m512i first_lanes = _mm512_cvtepu16_epi32(_mm512_castsi512_si256(halves));
-    const __m512i second_lanes = _mm512_cvtepu16_epi32(_mm512_extracti64x4_epi64(halves, 1));
-    const __m512i pairs = _mm512_or_si512(first_lanes, _mm512_slli_epi32(second_lanes, 16));
-    memcpy(to, &pairs, sizeof pairs);
   }
 };
 

@@ -19,6 +19,15 @@ struct TileRows {
   int64_t step;
 };
 
+// Where sums belong: that of tile row i and column j begins 16 (i stride + j) floats behind `at`,
+// and its rows are `stride` floats apart. They start from zero, or from what is there.
+enum class SumStart : uint8_t { zero, there };
+struct TileSums {
+  float* at;
+  int64_t stride;
+  SumStart start;
+};
+
 // Calls body for each sum of As x Bs: its tile, and where it is among them.
 template <int Tile>
 struct TileIndex {
@@ -44,6 +53,25 @@ inline void add_tile_products(TileRows a, TileRows b, int64_t steps) {
     if constexpr (As == 2) Tiles::template load<5>(a.at + a.next, kTileRowBytes);
     if constexpr (As == 2) Tiles::template add_pairs<2, 5, 6>();
     if constexpr (As == 2 && Bs == 2) Tiles::template add_pairs<3, 5, 7>();
+  }
+}
+
+// The same for sums in memory. RegisterTiles have a way of their own.
+template <typename Tiles, int As, int Bs>
+inline void multiply_tiles(const TileRows& a, const TileRows& b, int64_t steps,
+                           const TileSums& sums) {
+  if constexpr (requires { Tiles::template multiply<As, Bs>(a, b, steps, sums); }) {
+    Tiles::template multiply<As, Bs>(a, b, steps, sums);
+  } else {
+    const int64_t stride = sums.stride * static_cast<int64_t>(sizeof(float));
+    const auto at = [&](int i, int j) { return sums.at + 16 * (i * sums.stride + j); };
+    each_sum<As, Bs>([&](auto tile, int i, int j) {
+      if (sums.start == SumStart::zero) return Tiles::template zero<tile.value>();
+      Tiles::template load<tile.value>(at(i, j), stride);
+    });
+    add_tile_products<Tiles, As, Bs>(a, b, steps);
+    each_sum<As, Bs>(
+        [&](auto tile, int i, int j) { Tiles::template store<tile.value>(at(i, j), stride); });
   }
 }
 

@@ -10,6 +10,9 @@
 #include "kernels/vec/f32_plain.h"
 
 #include "kernels/attention/attention_cpu.inl.h"
+#include "kernels/vec/register_tiles.inl.h"
+#include "kernels/vec/sim512.h"
+#include "tests/kernels/bf16_simulation.inl.h"
 #include "tests/kernels/paged_kv.h"
 #include "tests/kernels/tiles_simulation.inl.h"
 #include "tests/kernels/variant_rows.h"
@@ -21,17 +24,17 @@ constexpr float kKeyMax = 2.0f;
 constexpr float kValueMax = 3.0f;
 
 // The sixteen-lane code with the tile height of AVX-512, run everywhere.
-using Sim512 = F32Plain<12, 24>;
-constexpr AttentionKernel kSim512 = {run_attention<Sim512>, work_bytes};
+using Plain512 = F32Plain<12, 24>;
+constexpr AttentionKernel kSim512 = {run_attention<Plain512>, work_bytes};
 
 void sim512_split(const AttentionArgs& args, int64_t kv_head, int64_t page_begin, int64_t page_end,
                   int64_t split, int64_t splits, float* partial, void* scratch) {
-  run_split<Sim512>(args, kv_head, {page_begin, page_end}, split, splits, partial, scratch);
+  run_split<Plain512>(args, kv_head, {page_begin, page_end}, split, splits, partial, scratch);
 }
 
 void sim512_merge(const AttentionArgs& args, int64_t row_begin, int64_t row_end, int64_t splits,
                   const float* partial) {
-  merge_splits<Sim512>(args, {row_begin, row_end}, splits, partial);
+  merge_splits<Plain512>(args, {row_begin, row_end}, splits, partial);
 }
 
 constexpr AttentionSplitKernel kSimSplit512 = {sim512_split, sim512_merge, work_bytes};
@@ -42,12 +45,17 @@ struct Named {
   Kernel kernel;
 };
 
+// Whether a row for these instructions rounds to bfloat16.
+constexpr bool rounds(IsaMask isa) {
+  return (isa & (kIsaAmx | kIsaAvx512Bf16)) != 0;
+}
+
 // Rows that this CPU can run and that compute with fp32, and the simulated one.
 template <typename Kernel>
 std::vector<Named<Kernel>> runnable(const Variants<Kernel>& variants, const Kernel& simulated) {
   std::vector<Named<Kernel>> rows = {{"simulated avx512", simulated}};
   for (const auto& row : runnable_rows(variants)) {
-    if ((row.isa & kIsaAmx) == 0) rows.push_back({row.name, row.fn});
+    if (!rounds(row.isa)) rows.push_back({row.name, row.fn});
   }
   return rows;
 }
@@ -55,9 +63,12 @@ std::vector<Named<Kernel>> runnable(const Variants<Kernel>& variants, const Kern
 // Those that round to bfloat16, real and simulated.
 inline std::vector<Named<AttentionKernel>> rounding() {
   std::vector<Named<AttentionKernel>> rows = {
-      {"simulated tiles", {run_attention<Sim512, SimulatedTiles>, work_bytes_with_tiles}}};
+      {"simulated tiles", {run_attention<Plain512, SimulatedTiles>, work_bytes_with_tiles}},
+      {"simulated register tiles",
+       {run_attention<Plain512, RegisterTiles<Sim512, SimulatedBf16, SimulatedTiles, 0>>,
+        work_bytes_with_tiles}}};
   for (const auto& row : runnable_rows(attention_variants())) {
-    if ((row.isa & kIsaAmx) != 0) rows.push_back({row.name, row.fn});
+    if (rounds(row.isa)) rows.push_back({row.name, row.fn});
   }
   return rows;
 }

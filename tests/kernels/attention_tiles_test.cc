@@ -26,6 +26,10 @@ TEST(AttentionTiles, ShapesEqualTheReference) {
              .kv_type = type});
     }
   }
+  // Where every row with tiles uses them.
+  for (const int64_t head_dim : {32, 96}) {
+    check({.tokens = 37, .first_position = 1030, .heads = 3, .kv_heads = 1, .head_dim = head_dim});
+  }
   for (const int64_t group : {2, 3, 4, 7}) {
     check({.tokens = 40,
            .first_position = 133,

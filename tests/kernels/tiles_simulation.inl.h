@@ -13,6 +13,7 @@ namespace optima::kernels {
 namespace {
 
 struct SimulatedTiles {
+  static constexpr int64_t kFromPosition = 0;
   struct State {
     bool in_use;
     float tile[8][16][16];

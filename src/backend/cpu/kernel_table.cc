@@ -38,8 +38,10 @@ KernelTable fast_kernels() {
 }
 
 KernelTable deterministic_kernels() {
-  // What tiles round depends on how many rows there are.
-  KernelTable kernels = best_kernels(host_isa() & ~kernels::kIsaAmx);
+  // What tiles round depends on how many rows there are; so does attention by bfloat16.
+  const kernels::IsaMask available = host_isa() & ~kernels::kIsaAmx;
+  KernelTable kernels = best_kernels(available);
+  kernels.attention = best(kernels::attention_variants(), available & ~kernels::kIsaAvx512Bf16).fn;
   kernels.row_sums = kernels::RowSums::alike;
   return kernels;
 }
