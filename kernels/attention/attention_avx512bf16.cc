@@ -13,7 +13,6 @@ namespace {
 // windows of 512 13.873 -> 13.911 (docs/PERFORMANCE.md).
 constexpr int64_t kFromPosition = 1024;
 
-struct NoDots {};  // of bytes: none is taken here
 using Tiles = RegisterTiles<Avx512Vector<NoDots>, EvexBf16, TileRounding, kFromPosition>;
 
 }  // namespace

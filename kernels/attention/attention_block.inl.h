@@ -10,9 +10,9 @@
 namespace optima::kernels {
 namespace {
 
-// Decoding asks for pages at most this many bytes before it reads them: more than the latency of
-// the memory times its bandwidth, less than what the first-level cache keeps beside the work
-// (docs/PERFORMANCE.md has the figures).
+// Decoding asks for pages at most this many bytes, but one page at the least, before it reads them:
+// more than the latency of the memory times its bandwidth, less than what the caches keep beside
+// the work (docs/PERFORMANCE.md has the figures).
 constexpr int64_t kBytesAhead = 16384;
 
 // The query rows of one item and the kv head that they share.

@@ -8,7 +8,6 @@
 
 namespace optima::kernels {
 namespace {
-struct NoDots {};  // of bytes: none is taken here
 using V = Avx512Vector<NoDots>;
 constexpr WideTable kTable = make_wide_table<TileGemm<V, AmxTiles>>();
 }  // namespace

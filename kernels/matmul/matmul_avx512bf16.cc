@@ -8,7 +8,6 @@
 namespace optima::kernels {
 namespace {
 
-struct NoDots {};  // of bytes: none is taken here
 using Words = Bf16Words<Avx512Vector<NoDots>, EvexBf16>;
 
 }  // namespace

@@ -20,6 +20,9 @@ struct EvexBf16 {
   }
 };
 
+// In place of dot products of bytes, for vectors (avx512.h) that meet bfloat16 alone.
+struct NoDots {};
+
 // Rows of tiles.
 struct TileRounding {
   // Two times sixteen floats, rounded to bfloat16: low[0..15], high[0..15].

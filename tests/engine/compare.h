@@ -20,6 +20,11 @@ inline bool rounds_to_bfloat16(ComputePath path) {
   return path == ComputePath::fast && (backend::cpu::host_isa() & kernels::kIsaFastBf16) != 0;
 }
 
+// Whether many rows of quantised weights meet activations in int8: without AMX.
+inline bool rounds_to_int8() {
+  return (backend::cpu::host_isa() & kernels::kIsaAmx) == 0;
+}
+
 // Runs `ids` as a prompt and returns the logits of all positions.
 inline std::vector<float> prompt_logits(Engine& engine, const std::shared_ptr<Session>& session,
                                         const std::vector<int32_t>& ids, int64_t vocabulary) {
